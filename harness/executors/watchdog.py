@@ -1,0 +1,84 @@
+"""A time limit on a function, which also ends an endless loop of a kernel on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+RETRY = 0.25
+"""Seconds after which the interruption is repeated, should the function have caught it."""
+
+
+class Expired(BaseException):
+    """Raised inside the function when its time is over; no ``except Exception`` catches it."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Raise `Expired` in the block once it has run for ``seconds``; None sets no limit.
+
+    In the main thread by SIGALRM, elsewhere by an exception set from another thread; either reaches Python
+    code and interruptible waits, not a single long call into C.
+    """
+    if seconds is None:
+        yield
+    elif threading.current_thread() is threading.main_thread():
+        with _by_signal(seconds):
+            yield
+    else:
+        with _by_thread(seconds):
+            yield
+
+
+@contextlib.contextmanager
+def _by_signal(seconds: float) -> Iterator[None]:
+    armed = True
+
+    def expire(signum: int, frame: FrameType | None) -> None:
+        if armed:
+            raise Expired
+
+    started = time.monotonic()
+    handler = signal.signal(signal.SIGALRM, expire)
+    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds, RETRY)
+    try:
+        try:
+            yield
+        finally:
+            armed = False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        if remaining:
+            left = max(0.001, remaining - (time.monotonic() - started))
+            signal.setitimer(signal.ITIMER_REAL, left, interval)
+
+
+@contextlib.contextmanager
+def _by_thread(seconds: float) -> Iterator[None]:
+    target = ctypes.c_ulong(threading.get_ident())
+    done, lock = threading.Event(), threading.Lock()
+    throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+    def watch() -> None:
+        wait = seconds
+        while not done.wait(wait):
+            with lock:
+                if not done.is_set():
+                    throw(target, ctypes.py_object(Expired))
+            wait = RETRY
+
+    watcher = threading.Thread(target=watch, name="harness-time-limit", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        with lock:
+            done.set()
+        throw(target, None)
+        watcher.join()
