@@ -122,6 +122,16 @@ _ALIASES: dict[str, Format] = {
 }
 
 
+def is_integer(dtype: str) -> bool:
+    """Whether a dtype's name is that of an integer or of bool."""
+    return dtype.removeprefix("torch.").startswith(("int", "uint", "bool"))
+
+
+def name_of(fmt: Format | str) -> str:
+    """The name of a format under test, or of an integer dtype, which is its own name."""
+    return fmt if isinstance(fmt, str) else fmt.name
+
+
 def format_of(x: object) -> Format:
     """The format of a Format, a torch or NumPy dtype, or a name ("float16", "torch.float16", "fp16", "half").
 

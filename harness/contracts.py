@@ -1,0 +1,546 @@
+"""Contracts: what a kernel promises, as one definition and the shape of its arguments.
+
+A contract is the mathematics of an operation, written once over an abstract number type, plus what a
+search needs to call an implementation of it: the shapes of its tensors, the values of its scalars, which
+axes hold independent situations, the rows and families of values that expose its typical bugs, and the
+names of the intermediate roundings that an author may claim.
+
+Shapes are written in the language of :mod:`harness.shapes`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from harness import shapes
+from harness.errors import HarnessError, nearest
+from harness.formats import format_of
+from harness.shapes import Axis, AxisLabel, Sizes
+
+__all__ = [
+    "Axis",
+    "AxisLabel",
+    "Choice",
+    "Contract",
+    "Dim",
+    "Domain",
+    "Dtype",
+    "Output",
+    "SizeOf",
+    "Sizes",
+    "SpecialRow",
+    "Tensor",
+    "ValueFamily",
+    "Whole",
+    "contract",
+    "domain",
+]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Values of an integer tensor: low <= value < high, each a number, or the name of a size or scalar.
+
+    planted: values (or names of scalars) that some elements take instead, such as an ignored label.
+    """
+
+    low: int | str
+    high: int | str
+    planted: tuple[int | str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor argument: its shape, and its dtype where that is not the dtype under test.
+
+    whole: values of an integer tensor. families: value families it draws from, in place of the
+    contract's. many: the name of a size: the argument is a list of that many tensors.
+    """
+
+    shape: str
+    dtype: str | None = None
+    optional: bool = False
+    whole: Whole | None = None
+    families: tuple[str | ValueFamily, ...] = ()
+    many: str = ""
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A scalar argument that names one axis of tensor ``of``, in [-ndim, ndim)."""
+
+    of: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A scalar argument with a finite set of values."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Dtype(Choice):
+    """A scalar argument that is a torch dtype: one of these names, which cases hold in its place."""
+
+
+@dataclass(frozen=True)
+class SizeOf:
+    """A scalar argument that is a named size, as the number of groups."""
+
+    size: str
+
+
+Scalar = Dim | Choice | SizeOf
+Written = str | Callable[[Mapping[str, Any]], str]
+"""Something written down, or a function of the scalars that writes it; a dtype also sees ``format``, the
+name of the format under test."""
+Relation = Callable[[Mapping[str, Any], "list[Any]"], "str | None"]
+"""Of the arguments as they were and the returned tensors: what is wrong, or None."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One result: its shape, its kind, and its dtype where that is not the dtype under test.
+
+    kind: a *number* is judged by the rounding of some real within t; a *code* by the same sentence on the
+    grid of its integer dtype, clamped to ``clamp``; an *exact* output (indices, flags, copied bits) must
+    equal the definition's value; a *choice* is an index into scores that the definition returns along a
+    last axis: any whose score may be the least. argument: the argument that holds the result after the
+    call (in-place contracts). many: the name of a size: a list of that many tensors is returned.
+    """
+
+    shape: Written
+    kind: Literal["number", "code", "exact", "choice"] = "number"
+    dtype: Written | None = None
+    name: str = "out"
+    argument: str = ""
+    many: str = ""
+    clamp: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class SpecialRow:
+    """A row of special values with its right answer.
+
+    The row is ``lead`` followed by ``rest`` repeated to the row's length; values are written as
+    ``float.fromhex`` or ``float`` reads them. ``answer`` is the value of every output element of the row.
+    """
+
+    name: str
+    lead: tuple[str, ...]
+    rest: tuple[str, ...]
+    answer: str | None = None
+
+
+class ValueFamily(Protocol):
+    """What a contract may list beside the generic families: see :class:`harness.values.Family`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tags(self) -> frozenset[str]: ...
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What inputs a kernel supports. Every restriction is shown in the verdict.
+
+    ndim: lowest and highest number of dimensions of packs; dim: "any", "last" or the allowed values;
+    max_elements: of the largest tensor; layouts: allowed layout names; finite: no inf or NaN inputs;
+    max_abs: largest magnitude; dtypes: fixed formats of named tensors; allowed: values allowed for named
+    sizes and scalars.
+    """
+
+    ndim: tuple[int, int] = (1, 4)
+    dim: str | tuple[int, ...] = "any"
+    max_elements: int | None = None
+    layouts: tuple[str, ...] | None = None
+    finite: bool = False
+    max_abs: float | None = None
+    dtypes: tuple[tuple[str, str], ...] = ()
+    allowed: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+
+    def allowed_values(self, name: str) -> tuple[Any, ...] | None:
+        """Values the author allows for the size or scalar ``name``; None when unrestricted."""
+        return dict(self.allowed).get(name)
+
+    def exclusions(self) -> list[str]:
+        """The restrictions in words, one each, for the verdict."""
+        default = Domain()
+        words = []
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            if value == getattr(default, item.name):
+                continue
+            if item.name in ("dtypes", "allowed"):
+                words += [f"{name}={list(v) if isinstance(v, tuple) else v}" for name, v in value]
+            else:
+                words.append(f"{item.name}={value}")
+        return words
+
+
+@dataclass(frozen=True, eq=False)
+class Contract:
+    """A definition with everything needed to call, feed and judge an implementation. Call it to read it."""
+
+    name: str
+    definition: Callable[..., Any]
+    args: dict[str, Tensor | Scalar]
+    outputs: tuple[Output, ...]
+    rows: str
+    nonempty: tuple[str, ...] = ()
+    families: tuple[str | ValueFamily, ...] = ()
+    special: tuple[SpecialRow, ...] = ()
+    roundings: dict[str, str] = field(default_factory=dict)
+    usual: tuple[str, ...] = ()
+    online: bool = False
+    given: tuple[str, ...] = ()
+    relations: dict[str, Relation] = field(default_factory=dict)
+    sizes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    formats: tuple[str, ...] = ()
+    lists: dict[str, int] = field(default_factory=dict)
+    counts: tuple[str, ...] = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluate the definition on numbers of any reading."""
+        return self.definition(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<contract {self.name}{inspect.signature(self.definition)}>"
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensor arguments, in signature order."""
+        return {name: spec for name, spec in self.args.items() if isinstance(spec, Tensor)}
+
+    @property
+    def scalars(self) -> dict[str, Scalar]:
+        """The scalar arguments, in signature order."""
+        return {name: spec for name, spec in self.args.items() if not isinstance(spec, Tensor)}
+
+    @property
+    def mutated(self) -> frozenset[str]:
+        """The tensor arguments that hold results after the call."""
+        return frozenset(output.argument for output in self.outputs if output.argument)
+
+    @property
+    def size_names(self) -> tuple[str, ...]:
+        """Names of sizes in order of appearance; packs carry their star, lengths of lists their @."""
+        found: dict[str, None] = {}
+        for tensor in self.tensors.values():
+            found.update(dict.fromkeys(shapes.names(tensor.shape)))
+            if tensor.many:
+                found.setdefault(tensor.many)
+        found.update(dict.fromkeys(self.counts))
+        return tuple(found)
+
+    def at(self, sizes: Sizes) -> Contract:
+        """The contract with its lists of tensors written out, as ``shards[0]``, ``shards[1]``, …
+
+        A contract without lists is itself.
+        """
+        counts = [spec.many for spec in self.tensors.values()] + [output.many for output in self.outputs]
+        if not any(counts):
+            return self
+        args: dict[str, Tensor | Scalar] = {}
+        lists: dict[str, int] = {}
+        for name, spec in self.args.items():
+            if isinstance(spec, Tensor) and spec.many:
+                lists[name] = _count(sizes, spec.many)
+                for rank in range(lists[name]):
+                    ranked = spec.shape.replace("@", f"@{rank}")
+                    args[f"{name}[{rank}]"] = dataclasses.replace(spec, shape=ranked, many="")
+            else:
+                args[name] = spec
+        outputs: list[Output] = []
+        for output in self.outputs:
+            if not output.many:
+                outputs.append(output)
+                continue
+            for rank in range(_count(sizes, output.many)):
+                argument = f"{output.argument}[{rank}]" if output.argument else ""
+                shape = _ranked(output.shape, rank)
+                changed = dataclasses.replace(output, shape=shape, many="", argument=argument)
+                outputs.append(dataclasses.replace(changed, name=f"{output.name}[{rank}]"))
+        named = tuple(dict.fromkeys(filter(None, counts)))
+        return dataclasses.replace(self, args=args, outputs=tuple(outputs), lists=lists, counts=named)
+
+    def grouped(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Named arguments with the tensors of each list put together again."""
+        found: dict[str, Any] = {}
+        for name, value in arguments.items():
+            base = name.partition("[")[0]
+            if base in self.lists:
+                found.setdefault(base, []).append(value)
+            else:
+                found[name] = value
+        for name in self.lists:
+            found.setdefault(name, [])
+        return found
+
+    def bind(self, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Split named arguments into the positional and keyword parts of a call."""
+        named = self.grouped(arguments)
+        positional, keywords = [], {}
+        for name, parameter in inspect.signature(self.definition).parameters.items():
+            if name == "given":
+                continue
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                keywords[name] = named[name]
+            else:
+                positional.append(named[name])
+        return positional, keywords
+
+    def scalar(self, name: str, sizes: Sizes, scalars: Mapping[str, Any]) -> Any:
+        """The value of a scalar argument: of one that is a size from the sizes, of a dtype by its name."""
+        spec = self.args[name]
+        if isinstance(spec, Dtype):
+            return format_of(scalars[name]).dtype
+        return sizes[spec.size] if isinstance(spec, SizeOf) else scalars[name]
+
+    def axes(self, shape: Written, sizes: Sizes, scalars: Mapping[str, Any]) -> tuple[Axis, ...]:
+        """Resolve a written shape into its axes."""
+        return shapes.resolve(written(shape, scalars), sizes, scalars)
+
+    def shape(self, shape: Written, sizes: Sizes, scalars: Mapping[str, Any]) -> tuple[int, ...]:
+        """The lengths of a written shape."""
+        return tuple(axis.length for axis in self.axes(shape, sizes, scalars))
+
+    def row_labels(self, sizes: Sizes, scalars: Mapping[str, Any]) -> tuple[Axis, ...]:
+        """The axes along which results are independent, in the order in which situations are numbered."""
+        if not self.rows:
+            return ()
+        if self.rows.startswith("all but "):
+            return self._all_but(self.rows.removeprefix("all but "), sizes, scalars)
+        return self.axes(self.rows, sizes, scalars)
+
+    def _all_but(self, what: str, sizes: Sizes, scalars: Mapping[str, Any]) -> tuple[Axis, ...]:
+        first = next(iter(self.tensors.values()))
+        if what == "last":
+            return self.axes(first.shape, sizes, scalars)[:-1]
+        spec = self.args[what]
+        assert isinstance(spec, Dim)
+        axes = list(self.axes(self.tensors[spec.of].shape, sizes, scalars))
+        del axes[scalars[what] % len(axes)]
+        return tuple(axes)
+
+    def situations(self, sizes: Sizes, scalars: Mapping[str, Any]) -> int:
+        """How many independent situations one launch with these sizes holds."""
+        count = 1
+        for axis in self.row_labels(sizes, scalars):
+            count *= axis.length
+        return count
+
+    def row_axes(self, shape: Written, sizes: Sizes, scalars: Mapping[str, Any]) -> tuple[int, ...]:
+        """Positions, in a tensor of this written shape, of the row axes, in situation order."""
+        labels = [axis.label for axis in self.axes(shape, sizes, scalars)]
+        rows = [axis.label for axis in self.row_labels(sizes, scalars)]
+        return tuple(labels.index(label) for label in rows if label in labels)
+
+
+def contract(
+    *,
+    args: Mapping[str, Any],
+    returns: str | Output | tuple[Output, ...],
+    rows: str = "",
+    nonempty: tuple[str, ...] = (),
+    families: tuple[str | ValueFamily, ...] = (),
+    special: tuple[SpecialRow, ...] = (),
+    roundings: Mapping[str, str] | None = None,
+    usual: tuple[str, ...] = (),
+    online: bool = False,
+    given: tuple[str, ...] = (),
+    relations: Mapping[str, Relation] | None = None,
+    sizes: Mapping[str, tuple[Any, ...]] | None = None,
+    formats: tuple[str, ...] = (),
+) -> Callable[[Callable[..., Any]], Contract]:
+    """Turn a definition over abstract numbers into a contract.
+
+    args: for every parameter, a shape (``"*shape"``), a :class:`Tensor`, a :class:`Dim` or a tuple of
+    allowed values. returns: the shape of the result, an :class:`Output` or several. rows: axes along which
+    results are independent: ``"all but dim"``, ``"all but last"``, a shape of named axes, or "" for none.
+    nonempty: sizes and Dim scalars whose axis is never empty. families: names of generic value families to
+    stress, and the contract's own. special: rows of special values with their answers. roundings: places
+    in the definition (see :func:`harness.numbers.rounded`) whose rounding an author may claim; usual: those
+    allowed without a claim. online: an online softmax is a usual form, so that the default depth of sums
+    doubles. given: outputs, as *returned*, that the definition receives in a dict ``given`` to compute later
+    ones from. relations: exact predicates on what was returned, by name. sizes: values that named sizes are
+    drawn from, where any length will not do (the number of ranks, a head dimension). formats: those that
+    the contract is judged in, integer dtypes among them, where they are not the usual floating-point ones.
+
+    Raises HarnessError when a parameter is not described or a description has no parameter.
+    """
+
+    def build(definition: Callable[..., Any]) -> Contract:
+        parameters = [name for name in inspect.signature(definition).parameters if name != "given"]
+        name = getattr(definition, "__name__", "contract")
+        _same_names(name, parameters, list(args))
+        described = {key: _argument(key, args[key]) for key in parameters}
+        if not any(isinstance(spec, Tensor) for spec in described.values()):
+            raise HarnessError(
+                f"contract {name}: no argument is a tensor; describe one by its shape, as x='*shape'"
+            )
+        for rounding in usual:
+            if rounding not in (roundings or {}):
+                raise HarnessError(f"contract {name}: usual rounding {rounding!r} is not among roundings")
+        if isinstance(returns, str):
+            outputs: tuple[Output, ...] = (Output(returns),)
+        elif isinstance(returns, Output):
+            outputs = (returns,)
+        else:
+            outputs = tuple(returns)
+        made = Contract(
+            name=name,
+            definition=definition,
+            args=described,
+            outputs=outputs,
+            rows=rows,
+            nonempty=nonempty,
+            families=families,
+            special=special,
+            roundings=dict(roundings or {}),
+            usual=usual,
+            online=online,
+            given=given,
+            relations=dict(relations or {}),
+            sizes=dict(sizes or {}),
+            formats=formats,
+        )
+        _check_shapes(made)
+        return made
+
+    return build
+
+
+def domain(contract: Contract, given: Domain | Mapping[str, Any] | None) -> Domain:
+    """Validate what an author says the kernel supports; unknown keys raise with the nearest name."""
+    if given is None:
+        return Domain()
+    if isinstance(given, Domain):
+        return given
+    plain = {item.name for item in dataclasses.fields(Domain)} - {"allowed"}
+    named = {name.lstrip("*") for name in contract.size_names} | set(contract.scalars)
+    fields: dict[str, Any] = {}
+    allowed: list[tuple[str, tuple[Any, ...]]] = []
+    for key, value in given.items():
+        if key in plain:
+            fields[key] = _domain_field(key, value)
+        elif key in named:
+            values = tuple(value) if isinstance(value, list | tuple) else (value,)
+            if isinstance(contract.args.get(key), Dtype):
+                values = tuple(format_of(item).name for item in values)
+            allowed.append((key, values))
+        else:
+            known = sorted(plain | named)
+            raise HarnessError(
+                f"unknown domain key {key!r} for contract {contract.name}; {nearest(key, known)}known: {', '.join(known)}"
+            )
+    for tensor, _ in fields.get("dtypes", ()):
+        if tensor not in contract.tensors:
+            raise HarnessError(
+                f"domain dtypes names {tensor!r}, which is no tensor of {contract.name}; tensors: {', '.join(contract.tensors)}"
+            )
+    return Domain(**fields, allowed=tuple(allowed))
+
+
+def _domain_field(key: str, value: Any) -> Any:
+    if key == "ndim":
+        lo, hi = (value, value) if isinstance(value, int) else value
+        if not 1 <= lo <= hi <= 4:
+            raise HarnessError(f"domain ndim={value!r}: give (lowest, highest) within 1 and 4")
+        return (lo, hi)
+    if key == "dim":
+        if value in ("any", "last"):
+            return value
+        values = (value,) if isinstance(value, int) else value
+        if isinstance(values, list | tuple) and values and all(isinstance(v, int) for v in values):
+            return tuple(values)
+        raise HarnessError(f"domain dim={value!r}: give 'any', 'last' or a tuple of axes")
+    if key == "dtypes":
+        return tuple(sorted((str(k), str(v)) for k, v in dict(value).items()))
+    if key == "layouts":
+        return (value,) if isinstance(value, str) else tuple(value)
+    if key == "max_elements" and (not isinstance(value, int) or value < 1):
+        raise HarnessError(f"domain max_elements={value!r}: give a positive integer")
+    if key == "max_abs" and not (isinstance(value, int | float) and value > 0):
+        raise HarnessError(f"domain max_abs={value!r}: give a positive number")
+    if key == "finite" and not isinstance(value, bool):
+        raise HarnessError(f"domain finite={value!r}: give True or False")
+    return value
+
+
+def _argument(name: str, given: Any) -> Tensor | Scalar:
+    if isinstance(given, Tensor | Dim | Choice | SizeOf):
+        return given
+    if isinstance(given, str):
+        return Tensor(given)
+    if isinstance(given, tuple) and given:
+        return Choice(given)
+    raise HarnessError(
+        f"argument {name!r} is described by {given!r}; give a shape such as '*shape', a Tensor, a Dim or a tuple of values"
+    )
+
+
+def _same_names(contract_name: str, parameters: list[str], described: list[str]) -> None:
+    for name in parameters:
+        if name not in described:
+            raise HarnessError(f"contract {contract_name}: parameter {name!r} is not described in args")
+    for name in described:
+        if name not in parameters:
+            raise HarnessError(
+                f"contract {contract_name}: args describes {name!r}, which is no parameter; {nearest(name, parameters)}"
+                f"parameters: {', '.join(parameters)}"
+            )
+
+
+def written(what: Written, scalars: Mapping[str, Any]) -> str:
+    """What is written, or what the scalars make of it."""
+    return what if isinstance(what, str) else what(scalars)
+
+
+def _ranked(shape: Written, rank: int) -> Written:
+    if isinstance(shape, str):
+        return shape.replace("@", f"@{rank}")
+    return lambda scalars: shape({**scalars, "rank": rank}).replace("@", f"@{rank}")
+
+
+def _count(sizes: Sizes, name: str) -> int:
+    count = sizes[name]
+    assert isinstance(count, int)
+    return count
+
+
+def _check_shapes(made: Contract) -> None:
+    known = set(made.size_names)
+    for output in made.outputs:
+        if output.argument and output.argument not in made.tensors:
+            raise HarnessError(
+                f"contract {made.name}: output argument {output.argument!r} is no tensor argument"
+            )
+        if not isinstance(output.shape, str):
+            continue
+        for name in shapes.names(output.shape):
+            if name not in known:
+                raise HarnessError(
+                    f"contract {made.name}: output size {name!r} appears in no tensor argument"
+                )
+        for removed in shapes.removed_scalars(output.shape):
+            if not isinstance(made.args.get(removed), Dim):
+                raise HarnessError(
+                    f"contract {made.name}: {output.shape!r} removes {removed!r}, which is no Dim argument"
+                )
+    for name in made.given:
+        if name not in {output.name for output in made.outputs}:
+            raise HarnessError(f"contract {made.name}: given={name!r} is no output")
+    if made.rows.startswith("all but "):
+        what = made.rows.removeprefix("all but ")
+        if what != "last" and not isinstance(made.args.get(what), Dim):
+            raise HarnessError(f"contract {made.name}: rows={made.rows!r}, but {what!r} is no Dim argument")
+    elif made.rows and set(shapes.names(made.rows)) - known:
+        raise HarnessError(f"contract {made.name}: rows={made.rows!r} names sizes of no tensor argument")

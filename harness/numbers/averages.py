@@ -1,0 +1,274 @@
+"""Averages weighted by a softmax, and logsumexps, of computed scores: what attention is made of.
+
+Plain propagation is loose here. What errs in a weight, errs in the normaliser too, so that it moves the
+average O by its share of vⱼ - O only; in an online softmax the same computed factor rescales the numerator
+and the normaliser; the differences of running maxima telescope; and the maximum itself cancels.
+
+Admitted without a claim, for T terms: one or two passes, online over blocks with up to
+r = min(T-1, ceil(T/16) + 8) rescalings, parts that are normalised and merged by their logsumexps (split-KV),
+exp or exp2, scaled before or after. With w = exp(z - max z), l = Σw and dz the error of the scores,
+
+    eⱼ = dzⱼ + u·((c + 2)(|zⱼ - m| + dzⱼ + max dz) + 2|zⱼ| + 7 log(T-1) + 5(r + 1)),    c = 1 + 1.23
+    Tⱼ = wⱼ·expm1(eⱼ) + (r + 1)τ,                 in numerator and normaliser alike; τ: underflow of exp
+
+c is the subtraction and the product with log2 e; 2|zⱼ| + 2|zⱼ - m| + 7 log(T-1) the logsumexp of a part of
+the keys, rounded and subtracted; 5u each exp. Higham, 2nd ed., ch. 3; the telescoping sum is Σ|m_b - m_{b+1}| = |m_1 - m|.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.formats import Format
+from harness.numbers.backend import Array
+from harness.numbers.dots import reduced
+from harness.numbers.number import (
+    LOST,
+    NAN,
+    NINF,
+    PINF,
+    UNSPECIFIED,
+    Number,
+    is_zero,
+    joined,
+    operand_error,
+    rounding,
+    settle,
+)
+from harness.numbers.reductions import any_flag
+
+HIGHEST = 300.0
+"""Exponents of weights are cut off here, so that what is hopelessly uncertain stays a finite float64."""
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """Softmax weights of scores [..., S, T], 0 where masked, before they are divided by their sum.
+
+    visible: the mask; largest: max z [..., S, 1]; w: exp(z - largest); error: Tⱼ; total, slack: Σw and ΣT;
+    relative: the largest eⱼ; nothing: rows without a key, or with scores of -inf only, where largest is 0 and
+    total 1; may: flags of the row.
+    """
+
+    visible: Array
+    largest: Array
+    w: Array
+    error: Array
+    total: Array
+    slack: Array
+    relative: Array
+    nothing: Array
+    may: Array | None
+
+
+def softmax_average(
+    z: Number,
+    v: Number,
+    where: Array | None = None,
+    *,
+    probabilities: str | None = None,
+    normalizer: str | None = None,
+    partials: str | None = None,
+) -> Number:
+    """O = Σⱼ softmax(z)ⱼ vⱼ over the keys that ``where`` leaves; 0 for a row without keys.
+
+    z: [..., S, T]; v: [..., T, D], finite; where: a mask that broadcasts to z's shape. The result is
+    [..., S, D]. With a = l - ΣT and every sum over the keys that are left:
+
+        ΣTⱼ|vⱼ - O|/a, at most max|vⱼ - O|         errors of the weights, which leave O in the hull of the vⱼ
+        + A·(u_p + u_d + g_N),                      of the numerator alone, A = Σ(wⱼ + Tⱼ)|vⱼ|/a <= max|vⱼ|
+        + ((η_p/2)Σ|vⱼ| + (T + 2r)η)/max(a, 1)      underflow of the numerator
+        + |O|·g_L/(1 - g_L),                        then the division, 5u
+
+    g_N = (1+u)^(T + 2r + 5) - 1: one FMA chain, rescaled, and the division of a part; g_L =
+    (1+u)^(depth + 2r) - 1: the normaliser. u_d: reduced operands of the dot (TF32). Places whose cast to a
+    narrower format an author may claim: probabilities, of w in the numerator alone (u_p, η_p); normalizer, of
+    the w that numerator and normaliser add up, and of their sum; partials, of normalised parts to be merged.
+
+    Where the running numerator may overflow, ±inf and NaN are right too; where a score may be +inf, or the
+    largest -inf, anything. A row of scores that are all -inf gives 0, as PyTorch's, or NaN, as the formula.
+    """
+    reading, xp = z.reading, z.reading.backend
+    model, dot, keys = reading.model, reading.model.dot, z.shape[-1]
+    if keys == 0:
+        return Number(reading, xp.matmul(z.v, v.v), 0.0)
+    zero, last = xp.scalar(0.0), len(z.shape) - 1
+    stored = {place: _narrower(z, place) for place in (probabilities, normalizer, partials)}
+    cast = stored[normalizer]
+    weights = _weights(z, where, cast.u if cast else 0.0)
+    least = weights.total - weights.slack
+    safe = xp.where(least > 0, least, xp.scalar(1.0))
+
+    def bounded(total: Array, most: Array) -> Array:
+        """A sum over the least normaliser, at most the largest of what it averages."""
+        return xp.where(least > 0, xp.minimum(xp.divide(total, safe), most), most)
+
+    value = xp.divide(xp.matmul(weights.w, v.v), weights.total)
+    distance = abs(v.v[..., None, :, :] - value[..., :, None, :])
+    distance = xp.where(weights.visible[..., None], distance, zero)
+    furthest = _over_keys(xp.amax, distance)
+    spread = bounded(_over_keys(xp.sum, weights.error[..., None] * distance), furthest)
+
+    size = abs(v.v)
+    rescalings, narrow = _rescalings(z), stored[probabilities]
+    chain = max(1, min(keys, model.depth)) if isinstance(model.depth, int) else keys
+    steps = chain * max(dot.c, 1.0) + 2 * rescalings + (model.errors["divide"] if keys > 2 else 0)
+    relative = (1 + dot.u_in) * (math.exp(steps * math.log1p(model.u)) + dot.extra) - 1
+    lost = (keys + 2 * rescalings) * model.underflow()
+    if narrow is not None:
+        relative += narrow.u * (1 + relative)
+        present = xp.where(weights.visible, xp.scalar(1.0), zero)
+        lost = lost + narrow.eta / 2 * xp.matmul(present, size)
+    part = stored[partials]
+    if part is not None:
+        relative += part.u * (1 + relative)
+    largest = weights.w + weights.error
+    average = bounded(xp.matmul(largest, size), abs(value) + furthest)
+    moved: Array = 0.0
+    errors = reduced(v, size)
+    if not is_zero(errors):
+        errors = xp.filled(errors, size)
+        moved = bounded(xp.matmul(largest, errors), xp.amax(errors, len(v.shape) - 2))
+    floor = xp.maximum(xp.divide(least, 1 + xp.amax(weights.error, last)), xp.scalar(1.0))
+    spread = spread + relative * average + (1 + relative) * moved + xp.divide(lost, floor)
+    spread = spread + (part.eta if part else 0.0)
+
+    growth = math.expm1((model.reduction_depth(keys) + 2 * rescalings) * math.log1p(model.u))
+    growth += cast.u * (1 + growth) if cast else 0.0
+    spread = spread + (abs(value) + spread) * (growth / (1 - growth) if growth < 1 else math.inf)
+    t = rounding(value, spread, model.errors["divide"] * model.u) + model.underflow("divide")
+    t = xp.where(weights.nothing, zero, t)
+    limit = min(model.overflow, part.overflow_threshold if part else math.inf)
+    may = _with_overflow(weights, v.v, t, limit, z)
+    return settle(reading, value, t, may)
+
+
+def log_sum_exp(z: Number, where: Array | None = None) -> Number:
+    """log Σⱼ exp(zⱼ) [..., S, 1] over the keys that ``where`` leaves; -inf for a row without keys.
+
+    z: [..., S, T]. -log1p(-ΣT/l), at most the largest eⱼ, and g_L for the sum; then 5u of log l, 2u of max z
+    and 3u of the result, which a kernel may hold in base 2 and turn into a natural logarithm at the end. With a
+    score of +inf it is +inf, as torch.logsumexp, or NaN, as the formula.
+    """
+    reading, xp = z.reading, z.reading.backend
+    model, keys = reading.model, z.shape[-1]
+    if keys == 0:
+        return Number(reading, xp.sum(z.v, len(z.shape) - 1) - xp.scalar(math.inf), 0.0)
+    weights = _weights(z, where)
+    logarithm = xp.apply("log", weights.total)
+    value = xp.where(weights.nothing, xp.scalar(-math.inf), weights.largest + logarithm)
+    infinite = weights.largest == math.inf
+    value = xp.where(infinite, xp.scalar(math.inf), value)
+    may = joined(weights.may, xp.flags(infinite, NAN)) if xp.any(infinite) else weights.may
+    share = xp.minimum(xp.divide(weights.slack, weights.total), xp.scalar(1.0))
+    rescalings = _rescalings(z)
+    flushed = (rescalings + 1) * keys * model.underflow("exp")
+    spread = xp.minimum(-xp.apply("log1p", -share), weights.relative + flushed)
+    growth = math.expm1((model.reduction_depth(keys) + 2 * rescalings) * math.log1p(model.u))
+    spread = spread + (-math.log1p(-growth) if growth < 1 else math.inf)
+    spread = rounding(logarithm, spread, model.errors["log"] * model.u)
+    spread = spread + 2 * model.u * abs(weights.largest) + model.underflow("log")
+    t = xp.where(weights.nothing, xp.scalar(0.0), rounding(value, spread, 3 * model.u))
+    return settle(reading, value, t, may)
+
+
+def _weights(z: Number, where: Array | None, cast: float = 0.0) -> _Weights:
+    """Weights and their errors. cast: a relative error that numerator and normaliser share besides."""
+    xp, model = z.reading.backend, z.reading.model
+    axis, keys = len(z.shape) - 1, z.shape[-1]
+    zero = xp.scalar(0.0)
+    visible = xp.flags(xp.isnan(z.v), 0) == 0
+    visible = visible if where is None else visible & where
+    found = xp.where(visible, z.v, xp.scalar(-math.inf))
+    top = xp.amax(found, axis)
+    nothing = top == -math.inf
+    largest = xp.where(nothing, zero, top)
+    w = xp.apply("exp", found - largest)
+    finite = visible & xp.isfinite(z.v) & xp.isfinite(largest)
+    dz = xp.where(finite, xp.filled(operand_error(z), z.v), zero)
+    below = xp.where(finite, largest - found, zero)
+    height = xp.where(finite, abs(z.v), zero)
+    rescalings, c = _rescalings(z), 1 + model.log2e_rounding
+    exps = model.errors["exp"] * (rescalings + 1) * (1 + 2 * model.errors["exp"] * model.u)
+    merged = 7 * math.log(max(keys - 1, 1))
+    relative = (c + 2) * (below + dz + xp.amax(dz, axis)) + (3.0 if model.exp == "scaled" else 2.0) * height
+    relative = xp.where(finite, dz + model.u * (relative + (exps + merged)) + cast, zero)
+    grown = w * xp.apply("expm1", xp.minimum(relative, xp.scalar(1.0)))
+    uncertain = xp.apply("exp", xp.minimum(relative - below, xp.scalar(HIGHEST)))
+    error = xp.where(relative < 1, grown, uncertain) + (rescalings + 1) * model.underflow("exp")
+    error = xp.where(finite, error, zero)
+    unsure = nothing & xp.any_along(visible, axis)
+    may = xp.flags(unsure, NAN) if xp.any(unsure) else None
+    scores = _in_base_2(z)
+    if scores.may is not None:
+        may = joined(may, _row_flags(scores, visible, found, dz, axis))
+        vanishing = visible & ((scores.may & NINF) != 0)
+        error = xp.where(vanishing, xp.maximum(error, w), error)
+    total = xp.where(nothing, xp.scalar(1.0), xp.sum(w, axis))
+    return _Weights(
+        visible, largest, w, error, total, xp.sum(error, axis), xp.amax(relative, axis), nothing, may
+    )
+
+
+def _in_base_2(z: Number) -> Number:
+    """Scores with the flags that they have times log2 e, as exp2 takes them."""
+    xp, limit = z.reading.backend, z.reading.model.overflow / math.log2(math.e)
+    if xp.within(z.v, z.t, limit):
+        return z
+    finite = xp.isfinite(z.v)
+    up, down = finite & (z.v + z.t >= limit), finite & (z.v - z.t <= -limit)
+    return Number(z.reading, z.v, z.t, joined(z.may, xp.flags(up, PINF) | xp.flags(down, NINF)))
+
+
+def _row_flags(z: Number, visible: Array, found: Array, dz: Array, axis: int) -> Array:
+    """Flags of the row [..., S, 1]: anything, if a score may be +inf or NaN, or the largest one -inf.
+
+    Of a score that *is* infinite only NaN matters, of one that is NaN nothing: so is the row.
+    """
+    xp = z.reading.backend
+    assert z.may is not None
+    finite = visible & xp.isfinite(z.v)
+    may = z.may * xp.flags(finite, 1) | (z.may & (NAN | UNSPECIFIED | LOST)) * xp.flags(
+        visible & xp.isinf(z.v), 1
+    )
+    lowest = xp.amax(xp.where(visible, found - dz, xp.scalar(-math.inf)), axis)
+    open_ = ((may & (PINF | NAN | UNSPECIFIED)) != 0) | (((may & NINF) != 0) & (found + dz >= lowest))
+    return (any_flag(xp, may, axis) & LOST) | xp.flags(xp.any_along(open_, axis), UNSPECIFIED)
+
+
+def _with_overflow(weights: _Weights, v: Array, t: Array, limit: float, z: Number) -> Array | None:
+    """The row's flags, and ±inf and NaN where the numerator, in units of some running maximum, may overflow."""
+    xp, zero = z.reading.backend, z.reading.backend.scalar(0.0)
+    axis = len(v.shape) - 2
+    if xp.within(xp.sum(abs(v), axis), xp.amax(t, axis), limit):
+        return weights.may
+    present = xp.where(weights.visible, xp.scalar(1.0), zero)
+    up = (xp.matmul(present, xp.maximum(v, zero)) + t >= limit) & ~weights.nothing
+    down = (xp.matmul(present, xp.maximum(-v, zero)) + t >= limit) & ~weights.nothing
+    return joined(weights.may, xp.flags(up, PINF) | xp.flags(down, NINF) | xp.flags(up | down, NAN))
+
+
+def _rescalings(z: Number) -> int:
+    """Rescalings of an online softmax, and merges, that a term goes through: one for 16 keys and 8 more.
+
+    Under a claimed depth it is that; under 'sequential' one for each key.
+    """
+    model, most = z.reading.model, max(z.shape[-1] - 1, 0)
+    if isinstance(model.depth, int):
+        return min(most, model.depth)
+    return most if model.depth == "sequential" else min(most, -(-z.shape[-1] // 16) + 8)
+
+
+def _narrower(z: Number, place: str | None) -> Format | None:
+    """The format claimed at a place, if it is narrower than the accumulator."""
+    stored, accumulator = z.reading.model.roundings.get(place or ""), z.reading.model.accumulator
+    if stored is None or (accumulator is not None and stored.precision >= accumulator.precision):
+        return None
+    return stored
+
+
+def _over_keys(reduce: Callable[[Array, int], Array], values: Array) -> Array:
+    """A reduction of [..., S, T, D] over T: [..., S, D]."""
+    return reduce(values, len(values.shape) - 2)[..., 0, :]

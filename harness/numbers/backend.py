@@ -1,0 +1,332 @@
+"""Array arithmetic that a reading is carried out in: float64 tensors, or mpmath numbers in object arrays.
+
+Both offer the same few functions, so that every rule of the algebra is written once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+import mpmath
+import numpy as np
+import torch
+
+from harness import formats
+from harness.formats import Format
+
+Array = Any
+
+
+class Backend(Protocol):
+    """Elementwise functions and reductions (which keep their axis) on one kind of array."""
+
+    def leaf(self, values: torch.Tensor) -> Array: ...
+    def scalar(self, value: float) -> Any: ...
+    def constant(self, value: float) -> Array: ...
+    def filled(self, t: Array, like: Array) -> Array: ...
+    def where(self, condition: Array, a: Array, b: Array) -> Array: ...
+    def any(self, mask: Array) -> bool: ...
+    def within(self, v: Array, t: Array, limit: float) -> bool: ...
+    def flags(self, mask: Array, flag: int) -> Array: ...
+    def isnan(self, a: Array) -> Array: ...
+    def isinf(self, a: Array) -> Array: ...
+    def isfinite(self, a: Array) -> Array: ...
+    def maximum(self, a: Array, b: Array) -> Array: ...
+    def minimum(self, a: Array, b: Array) -> Array: ...
+    def divide(self, a: Array, b: Array) -> Array: ...
+    def apply(self, name: str, a: Array) -> Array: ...
+    def sum(self, a: Array, dim: int) -> Array: ...
+    def prod(self, a: Array, dim: int) -> Array: ...
+    def amax(self, a: Array, dim: int) -> Array: ...
+    def cumsum(self, a: Array, dim: int) -> Array: ...
+    def any_along(self, mask: Array, dim: int) -> Array: ...
+    def any_so_far(self, mask: Array, dim: int) -> Array: ...
+    def along(self, values: list[float], dim: int, like: Array) -> Array: ...
+    def matmul(self, a: Array, b: Array) -> Array: ...
+    def half_ulp(self, a: Array, fmt: Format) -> Array: ...
+
+
+class Float64:
+    """float64 tensors on one device: the everyday oracle."""
+
+    _UNARY: ClassVar[dict[str, Callable[[torch.Tensor], torch.Tensor]]] = {
+        "exp": torch.exp,
+        "expm1": torch.expm1,
+        "log": torch.log,
+        "log1p": torch.log1p,
+        "sqrt": torch.sqrt,
+        "tanh": torch.tanh,
+        "erf": torch.special.erf,
+        "sin": torch.sin,
+        "cos": torch.cos,
+    }
+
+    def leaf(self, values: torch.Tensor) -> torch.Tensor:
+        """Exact values of an input, [any shape], as they are."""
+        return values
+
+    def scalar(self, value: float) -> float:
+        return value
+
+    def constant(self, value: float) -> torch.Tensor:
+        """A scalar as an array without axes."""
+        return torch.tensor(value, dtype=torch.float64)
+
+    def filled(self, t: Array, like: torch.Tensor) -> torch.Tensor:
+        """A scalar or array broadcast to the shape of ``like``."""
+        return t.expand(like.shape) if isinstance(t, torch.Tensor) else torch.full_like(like, t)
+
+    def where(self, condition: torch.Tensor, a: Array, b: Array) -> torch.Tensor:
+        return torch.where(condition, _tensor_like(a, condition), _tensor_like(b, condition))
+
+    def any(self, mask: torch.Tensor) -> bool:
+        return bool(mask.any())
+
+    def within(self, v: torch.Tensor, t: Array, limit: float) -> bool:
+        """Whether certainly |v| + t < limit everywhere; False wherever something is infinite or NaN."""
+        if v.numel() == 0:
+            return True
+        low, high = torch.aminmax(v)
+        return bool(torch.maximum(high, -low) + (t.amax() if isinstance(t, torch.Tensor) else t) < limit)
+
+    def flags(self, mask: torch.Tensor, flag: int) -> torch.Tensor:
+        return mask.to(torch.uint8) * flag
+
+    def isnan(self, a: torch.Tensor) -> torch.Tensor:
+        return torch.isnan(a)
+
+    def isinf(self, a: torch.Tensor) -> torch.Tensor:
+        return torch.isinf(a)
+
+    def isfinite(self, a: torch.Tensor) -> torch.Tensor:
+        return torch.isfinite(a)
+
+    def maximum(self, a: Array, b: Array) -> torch.Tensor:
+        return torch.maximum(_tensor_like(a, b), _tensor_like(b, a))
+
+    def minimum(self, a: Array, b: Array) -> torch.Tensor:
+        return torch.minimum(_tensor_like(a, b), _tensor_like(b, a))
+
+    def divide(self, a: Array, b: Array) -> torch.Tensor:
+        return torch.true_divide(_tensor_like(a, b), b)
+
+    def apply(self, name: str, a: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self._UNARY[name](a)
+        return result
+
+    def sum(self, a: torch.Tensor, dim: int) -> torch.Tensor:
+        return a.sum(dim, keepdim=True)
+
+    def prod(self, a: torch.Tensor, dim: int) -> torch.Tensor:
+        """Product without intermediate overflow: mantissas and exponents apart, renormalised in blocks."""
+        mantissa, exponent = torch.frexp(torch.where(torch.isfinite(a), a, 1.0).movedim(dim, -1))
+        exponent = exponent.to(torch.int64).sum(-1, keepdim=True)
+        while mantissa.shape[-1] > 1:
+            width = min(512, mantissa.shape[-1])
+            padded = torch.nn.functional.pad(mantissa, (0, -mantissa.shape[-1] % width), value=1.0)
+            mantissa, shift = torch.frexp(_in_blocks(padded, width).prod(-1))
+            exponent = exponent + shift.to(torch.int64).sum(-1, keepdim=True)
+        if mantissa.shape[-1] == 0:
+            mantissa = torch.ones_like(exponent, dtype=a.dtype)
+        exponent = exponent.clamp(-4000, 4000)
+        value = mantissa
+        for _ in range(4):
+            step = exponent.clamp(-1000, 1000)
+            value, exponent = torch.ldexp(value, step), exponent - step
+        finite = torch.isfinite(a).all(dim, keepdim=True)
+        return torch.where(finite, value.movedim(-1, dim), a.prod(dim, keepdim=True))
+
+    def amax(self, a: torch.Tensor, dim: int) -> torch.Tensor:
+        return a.amax(dim, keepdim=True) if a.shape[dim] else _identity(a, dim, -torch.inf)
+
+    def cumsum(self, a: torch.Tensor, dim: int) -> torch.Tensor:
+        """Prefix sums in blocks of 64, so that their depth stays near that of a parallel scan."""
+        n = a.shape[dim]
+        if n <= 64:
+            return a.cumsum(dim)
+        last = torch.nn.functional.pad(a.movedim(dim, -1), (0, -n % 64))
+        blocks = _in_blocks(last, 64).cumsum(-1)
+        before = self.cumsum(blocks[..., :-1, -1], -1)
+        blocks[..., 1:, :] += before.unsqueeze(-1)
+        return blocks.flatten(-2)[..., :n].movedim(-1, dim)
+
+    def any_along(self, mask: torch.Tensor, dim: int) -> torch.Tensor:
+        return mask.any(dim, keepdim=True)
+
+    def any_so_far(self, mask: torch.Tensor, dim: int) -> torch.Tensor:
+        """Whether the mask holds at this or an earlier place of the axis."""
+        return mask.cumsum(dim) > 0
+
+    def along(self, values: list[float], dim: int, like: torch.Tensor) -> torch.Tensor:
+        """Values along axis ``dim``, [1, …, n, …, 1]."""
+        shape = [len(values) if axis == dim else 1 for axis in range(like.ndim)]
+        return torch.tensor(values, dtype=torch.float64, device=like.device).reshape(shape)
+
+    def matmul(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a @ b
+
+    def half_ulp(self, a: torch.Tensor, fmt: Format) -> torch.Tensor:
+        result: torch.Tensor = formats.half_ulp(a, fmt)
+        return result
+
+
+class Multiprecision:
+    """mpmath numbers in NumPy object arrays, in a private context of ``precision`` bits."""
+
+    def __init__(self, precision: int) -> None:
+        self.context = mpmath.MPContext()
+        self.context.prec = precision
+        c = self.context
+        self._unary: dict[str, Callable[[Any], Any]] = {
+            "exp": c.exp,
+            "expm1": c.expm1,
+            "log": lambda x: c.log(x) if x >= 0 else c.nan,
+            "log1p": lambda x: c.log1p(x) if x >= -1 else c.nan,
+            "sqrt": lambda x: c.sqrt(x) if x >= 0 else c.nan,
+            "tanh": c.tanh,
+            "erf": c.erf,
+            "sin": lambda x: c.sin(x) if c.isfinite(x) else c.nan,
+            "cos": lambda x: c.cos(x) if c.isfinite(x) else c.nan,
+        }
+        self._divide = np.frompyfunc(self._quotient, 2, 1)
+        self._maximum = np.frompyfunc(lambda a, b: self._pick(a, b, a >= b), 2, 1)
+        self._minimum = np.frompyfunc(lambda a, b: self._pick(a, b, a <= b), 2, 1)
+
+    def leaf(self, values: torch.Tensor) -> np.ndarray:
+        """Exact values of an input, [any shape], as mpmath numbers; [1] where there are no axes.
+
+        NumPy turns arithmetic on object arrays without axes into bare mpmath numbers.
+        """
+        flat = np.empty(values.numel(), dtype=object)
+        flat[:] = [self.context.mpf(v) for v in values.detach().cpu().double().flatten().tolist()]
+        return flat.reshape(tuple(values.shape) or (1,))
+
+    def scalar(self, value: float) -> Any:
+        return self.context.mpf(value)
+
+    def constant(self, value: float) -> np.ndarray:
+        """A scalar as an array of shape [1]."""
+        return np.array([self.context.mpf(value)], dtype=object)
+
+    def filled(self, t: Array, like: Array) -> np.ndarray:
+        """A scalar or array broadcast to the shape of ``like``."""
+        return np.broadcast_to(t if isinstance(t, np.ndarray) else np.array(t, dtype=object), np.shape(like))
+
+    def where(self, condition: np.ndarray, a: Array, b: Array) -> np.ndarray:
+        return np.asarray(np.where(condition, a, b))
+
+    def any(self, mask: np.ndarray) -> bool:
+        return bool(np.any(mask))
+
+    def within(self, v: np.ndarray, t: Array, limit: float) -> bool:
+        """Whether |v| + t < limit everywhere; False wherever something is infinite or NaN."""
+        return bool(np.all(abs(v) + t < limit))
+
+    def flags(self, mask: np.ndarray, flag: int) -> np.ndarray:
+        return mask.astype(np.uint8) * np.uint8(flag)
+
+    def isnan(self, a: Array) -> np.ndarray:
+        return self._test(self.context.isnan, a)
+
+    def isinf(self, a: Array) -> np.ndarray:
+        return self._test(self.context.isinf, a)
+
+    def isfinite(self, a: Array) -> np.ndarray:
+        return self._test(self.context.isfinite, a)
+
+    def maximum(self, a: Array, b: Array) -> np.ndarray:
+        return np.asarray(self._maximum(a, b), dtype=object)
+
+    def minimum(self, a: Array, b: Array) -> np.ndarray:
+        return np.asarray(self._minimum(a, b), dtype=object)
+
+    def divide(self, a: Array, b: Array) -> np.ndarray:
+        return np.asarray(self._divide(a, b), dtype=object)
+
+    def apply(self, name: str, a: Array) -> np.ndarray:
+        return np.asarray(np.frompyfunc(self._unary[name], 1, 1)(a), dtype=object)
+
+    def sum(self, a: np.ndarray, dim: int) -> np.ndarray:
+        return self._reduce(np.add, a, dim, 0)
+
+    def prod(self, a: np.ndarray, dim: int) -> np.ndarray:
+        return self._reduce(np.multiply, a, dim, 1)
+
+    def amax(self, a: np.ndarray, dim: int) -> np.ndarray:
+        return self._fold(self._maximum, a, dim, -self.context.inf)
+
+    def cumsum(self, a: np.ndarray, dim: int) -> np.ndarray:
+        return np.asarray(np.add.accumulate(a, axis=dim), dtype=object) if a.shape[dim] else a
+
+    def any_along(self, mask: np.ndarray, dim: int) -> np.ndarray:
+        return np.asarray(mask.any(axis=dim, keepdims=True))
+
+    def any_so_far(self, mask: np.ndarray, dim: int) -> np.ndarray:
+        return np.logical_or.accumulate(mask, axis=dim)
+
+    def along(self, values: list[float], dim: int, like: np.ndarray) -> np.ndarray:
+        shape = [len(values) if axis == dim else 1 for axis in range(like.ndim)]
+        return self.leaf(torch.tensor(values, dtype=torch.float64)).reshape(shape)
+
+    def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        products = np.expand_dims(a, -1) * np.expand_dims(b, -3)
+        return np.squeeze(self.sum(products, products.ndim - 2), -2)
+
+    def half_ulp(self, a: Array, fmt: Format) -> np.ndarray:
+        return np.asarray(np.frompyfunc(functools.partial(self._half_ulp, fmt=fmt), 1, 1)(a), dtype=object)
+
+    def _half_ulp(self, value: Any, fmt: Format) -> Any:
+        c = self.context
+        if not c.isfinite(value):
+            return abs(value)
+        exponent = int(c.frexp(value)[1]) - 1 if value else fmt.emin
+        return c.ldexp(c.mpf(1), min(max(exponent, fmt.emin), fmt.emax) - fmt.precision)
+
+    def _quotient(self, a: Any, b: Any) -> Any:
+        if b == 0:
+            return (
+                self.context.nan
+                if a == 0 or self.context.isnan(a)
+                else self.context.inf * (1 if a > 0 else -1)
+            )
+        return self.context.mpf(a) / b
+
+    def _pick(self, a: Any, b: Any, first: bool) -> Any:
+        if self.context.isnan(a):
+            return a
+        return a if first and not self.context.isnan(b) else b
+
+    def _test(self, predicate: Callable[[Any], bool], a: Array) -> np.ndarray:
+        return np.asarray(np.frompyfunc(predicate, 1, 1)(a), dtype=bool)
+
+    def _reduce(self, ufunc: np.ufunc, a: np.ndarray, dim: int, empty: int) -> np.ndarray:
+        if a.shape[dim] == 0:
+            return self._identity(a, dim, self.context.mpf(empty))
+        return np.asarray(ufunc.reduce(a, axis=dim, keepdims=True), dtype=object)
+
+    def _identity(self, a: np.ndarray, dim: int, value: Any) -> np.ndarray:
+        return np.full((*a.shape[:dim], 1, *a.shape[dim + 1 :]), value, dtype=object)
+
+    def _fold(self, function: Any, a: np.ndarray, dim: int, empty: Any) -> np.ndarray:
+        if a.shape[dim] == 0:
+            return self._identity(a, dim, empty)
+        parts = [np.take(a, [i], axis=dim) for i in range(a.shape[dim])]
+        return np.asarray(functools.reduce(function, parts), dtype=object)
+
+
+def _in_blocks(a: torch.Tensor, width: int) -> torch.Tensor:
+    """[..., k·width] as [..., k, width]."""
+    return a.reshape(*a.shape[:-1], a.shape[-1] // width, width)
+
+
+def _identity(a: torch.Tensor, dim: int, value: float) -> torch.Tensor:
+    return a.new_full((*a.shape[:dim], 1, *a.shape[dim + 1 :]), value)
+
+
+def _tensor_like(value: Array, other: Array) -> torch.Tensor:
+    if isinstance(value, torch.Tensor):
+        return value
+    device = other.device if isinstance(other, torch.Tensor) else None
+    return torch.tensor(value, dtype=torch.float64, device=device)

@@ -1,0 +1,217 @@
+"""Elementary functions of the algebra, each with its rule for the allowed error.
+
+The error of a function is the largest change that the argument's error can make, plus the primitive's own
+error in u (:data:`harness.numbers.model.PRIMITIVE_ERRORS`), plus underflow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from harness.numbers.backend import Array, Backend
+from harness.numbers.number import (
+    LOST,
+    NAN,
+    NINF,
+    PINF,
+    UNSPECIFIED,
+    Number,
+    could_be,
+    joined,
+    rounding,
+    settle,
+)
+
+
+def exp(a: Number) -> Number:
+    """exp: |v|·expm1(ta), then the rounding of x·log2 e and c u, then underflow.
+
+    The rounding of exp(x) = exp2(x·log2 e) changes the argument by s = λu(|x| + ta), λ that of
+    :attr:`harness.numbers.model.Model.log2e_rounding`, and the value by expm1(s) <= s + s² wherever the
+    value is in range. Under the claim exp='scaled', exp2(x·c - m·c), s uses |x| + |m| of the subtraction
+    that made the argument. An argument that may be -inf may give 0.
+    """
+    reading, xp = a.reading, a.reading.backend
+    model = reading.model
+    v = xp.apply("exp", a.v)
+    vanished = v < 1e-290
+    some_vanished = xp.any(vanished)
+    spread: Array = 0.0
+    if not a.exact:
+        spread = xp.apply("expm1", xp.filled(a.t, v))
+        spread *= v
+        if some_vanished:
+            spread = xp.where(vanished, xp.apply("exp", a.v + a.t), spread)
+    shift = abs(a.v)
+    if model.exp == "scaled" and a.origin is not None:
+        shift = xp.maximum(shift, abs(a.origin[0].v) + abs(a.origin[1].v))
+    shift += a.t
+    shift *= model.log2e_rounding * model.u
+    moved = shift * (v + spread)
+    shift *= moved
+    moved += shift
+    moved += spread
+    t = rounding(v, moved, model.errors["exp"] * model.u)
+    t += model.underflow("exp")
+    may = None
+    if a.may is not None:
+        may = a.may & (PINF | NAN | UNSPECIFIED | LOST)
+        t = xp.maximum(t, xp.where((a.may & NINF) != 0, v, xp.scalar(0.0)))
+    if some_vanished:
+        t = xp.where(a.v == -math.inf, xp.scalar(0.0), t)
+    return settle(reading, v, t, may, finite_operands=lambda: xp.isfinite(a.v))
+
+
+def log(a: Number) -> Number:
+    """log: -log1p(-ta/a), then c u |v|; unbounded where the argument may reach 0."""
+    reading, xp = a.reading, a.reading.backend
+    model = reading.model
+    v = xp.apply("log", a.v)
+    spread: Array = 0.0
+    may = None if a.may is None else a.may & (PINF | NAN | UNSPECIFIED | LOST)
+    if not a.exact:
+        ratio = xp.divide(a.t, a.v)
+        spread = -xp.apply("log1p", -xp.minimum(ratio, xp.scalar(1.0)))
+        reaches_zero = (abs(a.v) <= a.t) & (xp.filled(a.t, a.v) > 0)
+        if xp.any(reaches_zero):
+            spread = xp.where(reaches_zero, xp.scalar(math.inf), spread)
+            may = joined(may, xp.flags(reaches_zero, NINF | NAN))
+            may = joined(may, xp.flags(reaches_zero & (a.v <= 0), UNSPECIFIED))
+    t = rounding(v, spread, model.errors["log"] * model.u)
+    if model.flush != "none":
+        flushed = (a.v - a.t < model.tiny) & (a.v > 0)
+        if xp.any(flushed):
+            may = joined(may, xp.flags(flushed, NINF))
+    if a.may is not None:
+        may = joined(may, xp.flags(could_be(a, NINF), NAN))
+    return settle(reading, v, t, may)
+
+
+def sqrt(a: Number) -> Number:
+    """sqrt: ta/(√a + √(a - ta)), then c u; a subnormal argument may give 0, one that may be negative NaN."""
+    reading, xp = a.reading, a.reading.backend
+    model = reading.model
+    v = xp.apply("sqrt", a.v)
+    spread: Array = 0.0
+    may = None if a.may is None else a.may & (PINF | NAN | UNSPECIFIED | LOST)
+    lowest = a.v - a.t
+    if not a.exact:
+        spread = xp.divide(a.t, v + xp.apply("sqrt", xp.maximum(lowest, xp.scalar(0.0))))
+        reaches_zero = abs(a.v) <= a.t
+        if xp.any(reaches_zero):
+            spread = xp.where(reaches_zero, xp.apply("sqrt", abs(a.v) + a.t), spread)
+            may = joined(may, xp.flags(reaches_zero & (lowest < 0) & (a.v >= 0), NAN))
+            may = joined(may, xp.flags(reaches_zero & (a.v < 0), UNSPECIFIED))
+    t = rounding(v, spread, model.errors["sqrt"] * model.u)
+    if model.flush != "none":
+        flushed = (lowest < model.tiny) & (a.v >= 0)
+        if xp.any(flushed):
+            t = xp.maximum(t, xp.where(flushed, v, xp.scalar(0.0)))
+    if a.may is not None:
+        may = joined(may, xp.flags(could_be(a, NINF), NAN))
+    return settle(reading, v, t, may)
+
+
+def rsqrt(a: Number) -> Number:
+    """1/√a: |v|·((1 - ta/a)^(-1/2) - 1), then c u and underflow; unspecified where a may reach 0."""
+    reading, xp = a.reading, a.reading.backend
+    model = reading.model
+    v = xp.divide(1.0, xp.apply("sqrt", a.v))
+    spread: Array = 0.0
+    may = None if a.may is None else a.may & (NAN | UNSPECIFIED | LOST)
+    if not a.exact:
+        ratio = xp.minimum(xp.divide(a.t, a.v), xp.scalar(1.0))
+        spread = v * xp.apply("expm1", -0.5 * xp.apply("log1p", -ratio))
+        reaches_zero = (abs(a.v) <= a.t) & (xp.filled(a.t, a.v) > 0)
+        if xp.any(reaches_zero):
+            spread = xp.where(reaches_zero, xp.scalar(math.inf), spread)
+            may = joined(may, xp.flags(reaches_zero, UNSPECIFIED))
+    t = rounding(v, spread, model.errors["rsqrt"] * model.u)
+    t += model.underflow("rsqrt")
+    if model.flush != "none":
+        flushed = (a.v - a.t < model.tiny) & (a.v >= 0)
+        if xp.any(flushed):
+            may = joined(may, xp.flags(flushed, PINF))
+    zero = a.v == 0
+    if xp.any(zero):
+        may = joined(may, xp.flags(zero, PINF | NINF))
+    if a.may is not None:
+        vanishes = (a.may & PINF) != 0
+        t = xp.maximum(t, xp.where(vanishes, v, xp.scalar(0.0)))
+        may = joined(may, xp.flags(could_be(a, NINF), NAN))
+    return settle(reading, v, t, may)
+
+
+def tanh(a: Number) -> Number:
+    """tanh: ta·sech²(nearest point to 0 of [a - ta, a + ta]), then c u |v| and underflow."""
+
+    def slope(xp: Backend, nearest: Array) -> Array:
+        value = xp.apply("tanh", nearest)
+        return 1 - value * value
+
+    return _sigmoidal("tanh", a, slope, 1.0)
+
+
+def erf(a: Number) -> Number:
+    """erf: ta·(2/√π)·exp(-x²) at the nearest point to 0 of [a - ta, a + ta], then c u |v| and underflow."""
+    steepest = 2 / math.sqrt(math.pi)
+
+    def slope(xp: Backend, nearest: Array) -> Array:
+        return steepest * xp.apply("exp", -nearest * nearest)
+
+    return _sigmoidal("erf", a, slope, steepest)
+
+
+def _sigmoidal(name: str, a: Number, slope: Callable[[Backend, Array], Array], steepest: float) -> Number:
+    """An odd function from -1 to 1 whose slope falls from ``steepest`` at 0, where arguments are flushed."""
+    reading, xp = a.reading, a.reading.backend
+    model = reading.model
+    v = xp.apply(name, a.v)
+    spread: Array = 0.0
+    if not a.exact:
+        nearest = xp.maximum(abs(a.v) - a.t, xp.scalar(0.0))
+        spread = xp.minimum(a.t * (slope(xp, nearest) + 2.0**-50), xp.scalar(2.0))
+    t = rounding(v, spread, model.errors[name] * model.u)
+    t += steepest * model.underflow(name)
+    may = None
+    if a.may is not None:
+        may = a.may & (NAN | UNSPECIFIED | LOST)
+        t = xp.maximum(t, xp.where((a.may & PINF) != 0, 1 - v, xp.scalar(0.0)))
+        t = xp.maximum(t, xp.where((a.may & NINF) != 0, 1 + v, xp.scalar(0.0)))
+    infinite = xp.isinf(a.v)
+    if xp.any(infinite):
+        t = xp.where(infinite, xp.scalar(0.0), t)
+    return settle(reading, v, t, may)
+
+
+def sin(a: Number) -> Number:
+    """sin: ta, then c u |v| and underflow."""
+    return _oscillating("sin", a)
+
+
+def cos(a: Number) -> Number:
+    """cos: ta, then c u |v| and underflow."""
+    return _oscillating("cos", a)
+
+
+def _oscillating(name: str, a: Number) -> Number:
+    reading, xp = a.reading, a.reading.backend
+    model = reading.model
+    v = xp.apply(name, a.v)
+    spread: Array = 0.0 if a.exact else xp.minimum(xp.filled(a.t, v), xp.scalar(2.0))
+    t = rounding(v, spread, model.errors[name] * model.u)
+    t += model.underflow(name)
+    may = None
+    if a.may is not None:
+        may = (a.may & (NAN | UNSPECIFIED | LOST)) | xp.flags(could_be(a, PINF) | could_be(a, NINF), NAN)
+    return settle(reading, v, t, may)
+
+
+def absolute(a: Number) -> Number:
+    """|a|: exact."""
+    xp = a.reading.backend
+    may = None
+    if a.may is not None:
+        may = (a.may & (NAN | UNSPECIFIED | LOST)) | xp.flags((a.may & (PINF | NINF)) != 0, PINF)
+    return Number(a.reading, abs(a.v), a.t, may)

@@ -1,0 +1,36 @@
+"""What a definition says of errors beyond the rules: two usual forms, exact sums, answers left open."""
+
+from __future__ import annotations
+
+from harness.numbers.backend import Array
+from harness.numbers.number import UNSPECIFIED, Number, combined, joined
+
+
+def looser(a: Number, b: Number) -> Number:
+    """a, or what is computed in the form of b: the larger of both errors and the flags of both.
+
+    b may differ from a by what cancels where the result is used, as a term that all scores share.
+    """
+    xp = a.reading.backend
+    return Number(
+        a.reading, a.v, xp.maximum(xp.filled(a.t, a.v), xp.filled(b.t, a.v)), combined(a.may, b.may)
+    )
+
+
+def whole(a: Number, dim: int) -> Array:
+    """Mask, ``dim`` kept with length 1, of the rows of an exact number that hold whole numbers only."""
+    return ~a.reading.backend.any_along(~(a.v % 1 == 0), dim)
+
+
+def exact_where(condition: Array, a: Number, size: Number) -> Number:
+    """a without error where the condition says that every partial result is a whole number, and ``size``,
+    which none of them exceeds, is so small that the accumulator holds them all."""
+    xp = a.reading.backend
+    exact = condition & (size.v + size.t <= 1 / a.reading.model.u)
+    return Number(a.reading, a.v, xp.where(exact, xp.scalar(0.0), xp.filled(a.t, a.v)), a.may)
+
+
+def left_open(condition: Array, a: Number) -> Number:
+    """Elements of a, and anything where the condition holds: the contract leaves them to a relation."""
+    xp = a.reading.backend
+    return Number(a.reading, a.v, a.t, joined(a.may, xp.flags(condition & (a.v == a.v), UNSPECIFIED)))

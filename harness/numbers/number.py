@@ -1,0 +1,381 @@
+"""The abstract number of the error algebra: a value, an allowed error, and what else it may be.
+
+Every number carries ``t >= |what any implementation that keeps its claims may hold - exact|`` (running
+error analysis: Wilkinson; Higham, Accuracy and Stability, 2nd ed., ch. 3), and flags for the answers that
+an overflow adds to the interval: overflow is a set of answers, not an excuse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.numbers.backend import Array, Backend
+from harness.numbers.model import Model
+
+PINF, NINF, NAN, UNSPECIFIED, LOST = 1, 2, 4, 8, 16
+"""Flags: the implementation may hold +inf, -inf, NaN, anything; LOST: the reading left its own range."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An arithmetic to read a definition with: where values live, and what errors they may carry."""
+
+    backend: Backend
+    model: Model
+
+    def exact(self, values: Array) -> Number:
+        """An input: its values are exact."""
+        return Number(self, values, 0.0)
+
+    def constant(self, value: float) -> Number:
+        """A Python scalar: exact value, t = |fl32(s) - s|."""
+        return Number(self, self.backend.constant(value), self.model.constant_error(value))
+
+
+class Number:
+    """An array of values v with allowed errors t (an array that broadcasts to v's shape, or a Python float,
+    0.0 where all are exact) and flags, of v's shape.
+
+    ``origin`` remembers the operands of a subtraction, for the error of exp2(x c - m c).
+    """
+
+    __slots__ = ("may", "origin", "reading", "t", "v")
+
+    def __init__(
+        self,
+        reading: Reading,
+        v: Array,
+        t: Array,
+        may: Array | None = None,
+        origin: tuple[Number, Number] | None = None,
+    ) -> None:
+        self.reading = reading
+        self.v = v
+        self.t = t
+        self.may = None if may is None else reading.backend.filled(may, v)
+        self.origin = origin
+
+    @property
+    def exact(self) -> bool:
+        """Whether no element carries an error."""
+        return is_zero(self.t)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.v.shape)
+
+    def __add__(self, other: Any) -> Number:
+        return _add(self, coerce(self.reading, other), 1)
+
+    def __radd__(self, other: Any) -> Number:
+        return _add(coerce(self.reading, other), self, 1)
+
+    def __sub__(self, other: Any) -> Number:
+        return _add(self, coerce(self.reading, other), -1)
+
+    def __rsub__(self, other: Any) -> Number:
+        return _add(coerce(self.reading, other), self, -1)
+
+    def __neg__(self) -> Number:
+        return Number(self.reading, -self.v, self.t, _negated(self.may))
+
+    def __mul__(self, other: Any) -> Number:
+        return _multiply(self, coerce(self.reading, other))
+
+    def __rmul__(self, other: Any) -> Number:
+        return _multiply(coerce(self.reading, other), self)
+
+    def __truediv__(self, other: Any) -> Number:
+        return _divide(self, coerce(self.reading, other))
+
+    def __rtruediv__(self, other: Any) -> Number:
+        return _divide(coerce(self.reading, other), self)
+
+    def __pow__(self, exponent: int) -> Number:
+        return power(self, exponent)
+
+    def _compared(self, other: Any, operator: str) -> Array:
+        b = coerce(self.reading, other)
+        if not (self.exact and b.exact):
+            raise TypeError(
+                f"a definition compares ({operator}) numbers that carry a rounding error, which no kernel "
+                "decides the same way; compare inputs, or write it with maximum, minimum or abs"
+            )
+        return b.v
+
+    def __lt__(self, other: Any) -> Array:
+        return self.v < self._compared(other, "<")
+
+    def __le__(self, other: Any) -> Array:
+        return self.v <= self._compared(other, "<=")
+
+    def __gt__(self, other: Any) -> Array:
+        return self.v > self._compared(other, ">")
+
+    def __ge__(self, other: Any) -> Array:
+        return self.v >= self._compared(other, ">=")
+
+    def __eq__(self, other: Any) -> Array:
+        return self.v == self._compared(other, "==")
+
+    def __ne__(self, other: Any) -> Array:
+        return self.v != self._compared(other, "!=")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise TypeError("a definition may not branch on a number; use where(condition, a, b)")
+
+    def __getitem__(self, index: Any) -> Number:
+        t = self.t if isinstance(self.t, float) else self.reading.backend.filled(self.t, self.v)[index]
+        return Number(self.reading, self.v[index], t, None if self.may is None else self.may[index])
+
+
+def is_zero(t: Array) -> bool:
+    """Whether an error is the Python float 0.0, which stands for exact."""
+    return isinstance(t, float) and t == 0.0
+
+
+def coerce(reading: Reading, value: Any) -> Number:
+    """A number as it is, a Python number as a constant."""
+    if isinstance(value, Number):
+        return value
+    if isinstance(value, bool | int | float):
+        return reading.constant(float(value))
+    raise TypeError(f"a definition combines a number with {value!r}; use numbers and Python scalars")
+
+
+def scalar(like: Number, value: float) -> Number:
+    """A Python scalar as a number of the same reading, so that arithmetic on scalars alone is analysed too."""
+    return like.reading.constant(float(value))
+
+
+def combined(may_a: Array | None, may_b: Array | None, keep: int = 0xFF) -> Array | None:
+    """Union of two sets of flags, restricted to ``keep``."""
+    if may_a is None:
+        return None if may_b is None else may_b & keep
+    if may_b is None:
+        return may_a & keep
+    return (may_a | may_b) & keep
+
+
+def joined(may: Array | None, more: Array) -> Array:
+    """Flags with more flags (the shapes broadcast)."""
+    return more if may is None else may | more
+
+
+def could_be(a: Number, flag: int) -> Array:
+    """Mask: elements that may be the infinity ``flag`` names, by flag or by value."""
+    by_value = a.v == (math.inf if flag == PINF else -math.inf)
+    return by_value if a.may is None else by_value | ((a.may & flag) != 0)
+
+
+def always(a: Number, flag: int) -> Array:
+    """Mask: elements that are the infinity ``flag`` names, or NaN, whatever an implementation holds."""
+    xp = a.reading.backend
+    by_value = (a.v == (math.inf if flag == PINF else -math.inf)) | xp.isnan(a.v)
+    return by_value if a.may is None else by_value & ((a.may & (NINF if flag == PINF else PINF)) == 0)
+
+
+def both_finite(a: Number, b: Number) -> Callable[[], Array]:
+    """A mask, computed when called: elements where the values of both are finite."""
+    return lambda: a.reading.backend.isfinite(a.v) & b.reading.backend.isfinite(b.v)
+
+
+def settle(
+    reading: Reading,
+    v: Array,
+    t: Array,
+    may: Array | None = None,
+    *,
+    finite_operands: Callable[[], Array] | None = None,
+    origin: tuple[Number, Number] | None = None,
+) -> Number:
+    """A computed number: exact where v is not finite, flagged where it may leave the accumulator's range.
+
+    finite_operands: where its mask holds, an infinite or NaN v means that the reading itself overflowed.
+    An error of 0·inf is infinite: the element is untestable.
+    """
+    xp, threshold = reading.backend, reading.model.overflow
+    if xp.within(v, t, threshold):
+        return Number(reading, v, t, may, origin)
+    finite = xp.isfinite(v)
+    if not is_zero(t):
+        t = xp.filled(t, v)
+        t = xp.where(finite, xp.where(xp.isnan(t), xp.scalar(math.inf), t), xp.scalar(0.0))
+    reasons = [(PINF, finite & (v + t >= threshold)), (NINF, finite & (v - t <= -threshold))]
+    if finite_operands is not None:
+        reasons.append((LOST, ~finite & finite_operands()))
+    for flag, mask in reasons:
+        if xp.any(mask):
+            may = joined(may, xp.flags(mask, flag))
+    return Number(reading, v, t, may, origin)
+
+
+def rounding(v: Array, spread: Array, relative: float) -> Array:
+    """spread + relative·(|v| + spread): errors so far and a rounding, in a new array of v's shape."""
+    t = abs(v)
+    if is_zero(spread):
+        t *= relative
+        return t
+    t += spread
+    t *= relative
+    t += spread
+    return t
+
+
+def operand_error(a: Number) -> Array:
+    """The error of an operand as an operation sees it: under flush='all' a subnormal may be read as 0."""
+    model = a.reading.model
+    if model.flush != "all":
+        return a.t
+    xp = a.reading.backend
+    size = abs(a.v)
+    t = xp.filled(a.t, a.v)
+    return xp.where(size - t < model.tiny, xp.maximum(t, size), t)
+
+
+def _negated(may: Array | None) -> Array | None:
+    if may is None:
+        return None
+    rest = may & (0xFF ^ (PINF | NINF))
+    return rest | ((may & PINF) * 2) | ((may & NINF) // 2)
+
+
+def _add(a: Number, b: Number, sign: int) -> Number:
+    """a ± b: ta + tb + u(|v| + ta + tb); exact in the subnormal range, so that no underflow term is due."""
+    reading, xp = a.reading, a.reading.backend
+    model = reading.model
+    if sign < 0:
+        b = -b
+    v = a.v + b.v
+    spread = operand_error(a) + operand_error(b)
+    t = rounding(v, spread, model.u)
+    if model.flush == "all":
+        t += model.tiny
+    may = combined(a.may, b.may)
+    if may is not None:
+        clash = (could_be(a, PINF) & could_be(b, NINF)) | (could_be(a, NINF) & could_be(b, PINF))
+        may = may | xp.flags(clash & ~xp.isnan(v), NAN)
+        never_up, never_down = always(a, NINF) | always(b, NINF), always(a, PINF) | always(b, PINF)
+        may = may & (0xFF ^ (xp.flags(never_up, PINF) | xp.flags(never_down, NINF)))
+    return settle(reading, v, t, may, finite_operands=both_finite(a, b), origin=(a, b) if sign < 0 else None)
+
+
+def _multiply(a: Number, b: Number) -> Number:
+    """a · b: |a|tb + |b|ta + ta·tb, then rounding and underflow."""
+    reading, xp = a.reading, a.reading.backend
+    v = a.v * b.v
+    ta, tb = operand_error(a), operand_error(b)
+    spread: Array = 0.0
+    if not is_zero(tb):
+        spread = spread + abs(a.v) * tb
+    if not is_zero(ta):
+        spread = spread + abs(b.v) * ta
+    if not (is_zero(ta) or is_zero(tb)):
+        spread = spread + ta * tb
+    t = rounding(v, spread, reading.model.u)
+    t += reading.model.underflow()
+    may = combined(a.may, b.may, NAN | UNSPECIFIED | LOST)
+    if a.may is not None:
+        may = joined(may, _infinity_times(a.may, b, xp))
+    if b.may is not None:
+        may = joined(may, _infinity_times(b.may, a, xp))
+    if not xp.within(v, 0.0, math.inf):
+        for factor, other in ((a, b), (b, a)):
+            if not other.exact:
+                may = joined(may, _infinite_times_uncertain(factor, other))
+    return settle(reading, v, t, may, finite_operands=both_finite(a, b))
+
+
+def _infinite_times_uncertain(a: Number, b: Number) -> Array:
+    """Flags of an infinite value times a number that may be 0 or of either sign: both infinities and NaN."""
+    xp = a.reading.backend
+    return xp.flags(xp.isinf(a.v) & (abs(b.v) <= b.t) & ~xp.isnan(b.v), PINF | NINF | NAN)
+
+
+def _infinity_times(may: Array, other: Number, xp: Backend) -> Array:
+    """Flags of (possible infinities) × other: by the sign of other, everything where that is uncertain."""
+    positive, negative = other.v > other.t, other.v < -other.t
+    zero = (other.v == 0) & (other.t == 0)
+    unsure = ~(positive | negative | zero | xp.isnan(other.v))
+    plus, minus = (may & PINF) != 0, (may & NINF) != 0
+    either = plus | minus
+    return (
+        xp.flags((plus & positive) | (minus & negative), PINF)
+        | xp.flags((plus & negative) | (minus & positive), NINF)
+        | xp.flags(either & zero, NAN)
+        | xp.flags(either & unsure, UNSPECIFIED)
+    )
+
+
+def _divide(a: Number, b: Number) -> Number:
+    """a / b: (ta + |v|tb) over the perturbed denominator |b| - tb, then c u and underflow.
+
+    By an exact power of two no digit is lost, unless the quotient is subnormal (div.full.f32 on an H200,
+    Triton 3.6.0: none of 1.2·10^7 was off, while of the exact quotients by other numbers a fifth was).
+    """
+    reading, xp = a.reading, a.reading.backend
+    model = reading.model
+    v = xp.divide(a.v, b.v)
+    ta, tb = operand_error(a), operand_error(b)
+    may = combined(a.may, b.may, NAN | UNSPECIFIED | LOST)
+    spread: Array = 0.0
+    if is_zero(tb):
+        if not is_zero(ta):
+            spread = xp.divide(ta, abs(b.v))
+    else:
+        smallest = abs(b.v) - tb
+        spread = abs(v)
+        spread *= tb
+        spread += ta
+        spread = xp.divide(spread, smallest)
+        unsafe = (smallest <= 0) & (xp.filled(tb, b.v) > 0)
+        if xp.any(unsafe):
+            spread = xp.where(unsafe, xp.scalar(math.inf), spread)
+            may = joined(may, xp.flags(unsafe & xp.isfinite(a.v), UNSPECIFIED))
+            may = may | xp.flags(unsafe & xp.isinf(a.v), PINF | NINF)
+    t = rounding(v, spread, model.errors["divide"] * model.u)
+    t += model.underflow("divide")
+    if is_zero(tb) and model.accumulator is not None:
+        power = abs(b.v) == xp.half_ulp(b.v, model.accumulator) * 2.0**model.accumulator.precision
+        if xp.any(power):
+            kept = power & (abs(v) - spread >= model.tiny)
+            t = xp.where(kept, spread if isinstance(spread, float) else xp.filled(spread, v), t)
+    zero = b.v == 0
+    if xp.any(zero):
+        may = joined(may, xp.flags(zero & (a.v != 0) & ~xp.isnan(a.v), PINF | NINF))
+    if b.may is not None:
+        vanishes = (b.may & (PINF | NINF)) != 0
+        t = xp.maximum(t, xp.where(vanishes, abs(v), xp.scalar(0.0)))
+        both = vanishes & (could_be(a, PINF) | could_be(a, NINF))
+        may = joined(may, xp.flags(both, NAN))
+    if a.may is not None:
+        may = joined(may, _infinity_times(a.may, b, xp))
+    return settle(reading, v, t, may, finite_operands=lambda: both_finite(a, b)() & ~zero)
+
+
+def power(b: Number, n: Any) -> Number:
+    """bⁿ for an integer n: n·tb·(|b| + tb)ⁿ⁻¹, then c u (u for a square), underflow of n - 1 products."""
+    if not isinstance(n, int) or n < 1:
+        raise TypeError(f"a definition raises a number to {n!r}; use a positive integer")
+    if n == 1:
+        return b
+    reading, xp = b.reading, b.reading.backend
+    model = reading.model
+    v = b.v
+    for _ in range(n - 1):
+        v = v * b.v
+    tb = operand_error(b)
+    spread = 0.0 if is_zero(tb) else n * tb * (abs(b.v) + tb) ** (n - 1)
+    relative = model.u if n == 2 else math.expm1(max(n - 1, model.errors["power"]) * math.log1p(model.u))
+    t = rounding(v, spread, relative)
+    t += (n - 1) * model.underflow()
+    may = None
+    if b.may is not None:
+        infinite = xp.flags((b.may & (PINF | NINF)) != 0, PINF) if n % 2 == 0 else b.may & (PINF | NINF)
+        may = (b.may & (NAN | UNSPECIFIED | LOST)) | infinite
+    return settle(reading, v, t, may, finite_operands=lambda: xp.isfinite(b.v))

@@ -1,0 +1,133 @@
+"""Readings of a definition: float64 tensors for every day, mpmath where float64 is not enough.
+
+Both give an :class:`Answer`: the exact value (to a radius that is carried or settled), the allowed error t
+and the flags of what else is right, for every element of one output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness.errors import HarnessError
+from harness.numbers.backend import Float64, Multiprecision
+from harness.numbers.model import Model, oracle_model
+from harness.numbers.number import LOST, Number, Reading
+
+ORACLE_SHARE = 2.0**-25
+"""The float64 oracle's radius for accumulators up to float32, as a share of t: (2^-53/2^-24) for one rounding
+each, and 16 times that because the depth of its reductions may exceed the kernel's; t is inflated by it."""
+
+PRECISIONS = (140, 280, 560, 1000)
+"""Bits of the mpmath readings, tried in turn; the radius's unit roundoff is still a normal float64."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is right for one output, [its shape].
+
+    value, t: float64 tensors, or mpmath numbers of ``context`` in object arrays; may: flags (uint8). t is
+    never NaN nor negative, 0 where the value is not finite, and inf where nothing can be said.
+    """
+
+    value: Any
+    t: Any
+    may: Any
+    context: Any = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether some element needs a wider reading."""
+        return bool(((self.may & LOST) != 0).any())
+
+
+def read_float64(
+    definition: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    model: Model,
+    shapes: Sequence[tuple[int, ...] | None],
+) -> list[Answer]:
+    """Value and t of every output in one pass over float64 tensors.
+
+    arguments: exact float64 tensors (or lists or dicts of them) and plain scalars by name. shapes: of the
+    outputs, None for one that keeps the definition's. For accumulators up to float32; t includes the oracle's
+    own radius.
+    """
+    reading = Reading(Float64(), model)
+    answers = []
+    for number, shape in zip(_evaluate(definition, arguments, reading, len(shapes)), shapes, strict=True):
+        t = reading.backend.filled(number.t, number.v) * (1 + ORACLE_SHARE)
+        may = torch.zeros_like(t, dtype=torch.uint8) if number.may is None else number.may
+        shape = tuple(number.v.shape) if shape is None else shape
+        answers.append(Answer(number.v.reshape(shape), t.reshape(shape), may.reshape(shape)))
+    return answers
+
+
+def read_exactly(
+    definition: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    model: Model,
+    shapes: Sequence[tuple[int, ...] | None],
+) -> list[Answer]:
+    """The same through mpmath: precision is raised until the oracle's radius is below t/1024 or 2^-100.
+
+    Raises HarnessError when the highest precision does not settle it.
+    """
+    for precision in PRECISIONS:
+        xp = Multiprecision(precision)
+        numbers = _evaluate(definition, arguments, Reading(xp, model), len(shapes))
+        radii = _evaluate(definition, arguments, Reading(xp, oracle_model(precision - 4)), len(shapes))
+        if all(_settled(xp, n, r) for n, r in zip(numbers, radii, strict=True)):
+            return [_answer(xp, n, r, shape) for n, r, shape in zip(numbers, radii, shapes, strict=True)]
+    raise HarnessError(
+        f"the oracle did not settle at {PRECISIONS[-1]} bits: the definition loses every digit"
+    )
+
+
+def _evaluate(
+    definition: Callable[..., Any], arguments: Mapping[str, Any], reading: Reading, outputs: int
+) -> list[Number]:
+    result = definition(**{name: _numbers(reading, value) for name, value in arguments.items()})
+    results = _flat(result)
+    if len(results) != outputs or not all(isinstance(number, Number) for number in results):
+        raise HarnessError(f"a definition returned {result!r}; its contract declares {outputs} output(s)")
+    return results
+
+
+def _numbers(reading: Reading, value: Any) -> Any:
+    """An argument with its tensors as exact numbers."""
+    if isinstance(value, torch.Tensor):
+        return reading.exact(reading.backend.leaf(value))
+    if isinstance(value, list):
+        return [_numbers(reading, item) for item in value]
+    if isinstance(value, dict):
+        return {name: _numbers(reading, item) for name, item in value.items()}
+    return value
+
+
+def _flat(result: Any) -> list[Any]:
+    """What a definition returned, in the order of the outputs: lists of tensors are taken apart."""
+    if not isinstance(result, tuple | list):
+        return [result]
+    return [number for item in result for number in _flat(item)]
+
+
+def _settled(xp: Multiprecision, number: Number, radius: Number) -> bool:
+    if radius.exact:
+        return True
+    r = xp.filled(radius.t, number.v)
+    enough = xp.filled(number.t, number.v) * 2.0**-10 + abs(number.v) * 2.0**-100
+    finite = xp.isfinite(number.v)
+    return not xp.any(finite & ~np.asarray(r <= enough, dtype=bool))
+
+
+def _answer(xp: Multiprecision, number: Number, radius: Number, shape: tuple[int, ...] | None) -> Answer:
+    value = number.v
+    shape = tuple(value.shape) if shape is None else shape
+    t = xp.filled(number.t, value) + xp.filled(radius.t, value)
+    may = np.zeros(value.shape, dtype=np.uint8) if number.may is None else number.may
+    return Answer(value.reshape(shape), t.reshape(shape), may.reshape(shape), xp.context)

@@ -1,0 +1,45 @@
+"""Rows with mean 0 and variance 1, as layer norm and group norm make them: (x - μ) / √(σ² + eps).
+
+Plain propagation would let the variance be as much too small as too large, so that a row whose spread is
+lost beside its mean could be anything. But the error of the mean only *adds* to a two-pass variance, δ² of
+it: the result shrinks, and stays bounded.
+"""
+
+from __future__ import annotations
+
+import math
+
+from harness.numbers.elementary import sqrt
+from harness.numbers.number import UNSPECIFIED, Number, joined, settle
+from harness.numbers.reductions import mean
+from harness.numbers.variance import var, variance_shortfall, welford_mean_error
+
+
+def standardised(x: Number, dim: int, eps: float) -> Number:
+    """(xᵢ - μ) / √(σ² + eps) along one axis, σ² with correction 0.
+
+    With W = σ² + eps, computed as W', the result is (d ± td)/√W times a factor √(W/W'), which lies within
+    rel = max((1 - e/W)^(-1/2) - 1, 1 - (1 + E/W)^(-1/2)) of 1: e is how much too small W' may be, E how much
+    too large. As Welford's mean is off by more than a sum's (:func:`welford_mean_error`), the larger counts,
+    unless the claim variance='two-pass' rules it out. Unspecified where e reaches W.
+    """
+    reading, xp = x.reading, x.reading.backend
+    model = reading.model
+    centre = mean(x, dim)
+    if model.variance == "any":
+        centre = Number(reading, centre.v, xp.maximum(centre.t, welford_mean_error(x, dim)), centre.may)
+    variance = var(x, dim)
+    w = variance + eps
+    quotient = (x - centre) / sqrt(Number(reading, w.v, 0.0, w.may))
+    missing = (Number(reading, variance.v, variance_shortfall(x, dim)) + eps).t
+    share = xp.minimum(xp.divide(missing, w.v), xp.scalar(1.0))
+    grown = xp.apply("expm1", -0.5 * xp.apply("log1p", -share))
+    shrunk = -xp.apply("expm1", -0.5 * xp.apply("log1p", xp.divide(w.t, w.v)))
+    factor = xp.maximum(grown, shrunk)
+    t = quotient.t * (1 + factor) + abs(quotient.v) * factor
+    may = quotient.may
+    lost = xp.filled(share >= 1, quotient.v)
+    if xp.any(lost):
+        t = xp.where(lost, xp.scalar(math.inf), t)
+        may = joined(may, xp.flags(lost & xp.isfinite(quotient.v), UNSPECIFIED))
+    return settle(reading, quotient.v, t, may)
