@@ -1,0 +1,73 @@
+"""Cross-entropy of logits against whole labels, as torch.nn.functional.cross_entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.contracts import Output, Tensor, Whole, contract
+from harness.numbers import Number, amax, exp, log, mean, reshape, rounded, sum, take_along, unsqueeze, where
+from harness.values import Family, Param
+
+_MOSTLY_MASKED = Family(
+    "mostly-masked",
+    lambda s, n, fmt, every: np.where(s.integers(n, 1, int(every), 1) == 1, s.normal(n, 2), -np.inf),
+    (Param("every", (64, 200)),),
+    frozenset({"special"}),
+)
+"""-inf but for one logit in 64 or 200: blocks without a finite maximum come before blocks with one."""
+
+
+def _shape(scalars: Mapping[str, Any]) -> str:
+    return "N" if scalars["reduction"] == "none" else ""
+
+
+@contract(
+    args={
+        "logits": "N V",
+        "target": Tensor("N", dtype="int64", whole=Whole(0, "V", planted=("ignore_index",))),
+        "ignore_index": (-100, 1, -1),
+        "reduction": ("mean", "sum", "none"),
+    },
+    returns=Output(_shape),
+    rows="N",
+    nonempty=("V",),
+    families=(
+        "offset",
+        "decisive-step",
+        _MOSTLY_MASKED,
+        "decisive-max",
+        "decisive-one-hot",
+        "wide",
+        "mask-values",
+        "all-negative",
+        "stagnation",
+        "equal",
+        "ascending",
+        "some-minus-inf",
+        "nan-at",
+        "inf-at",
+    ),
+    roundings={
+        "shifted": "x - max is rounded to the input's format",
+        "lse": "written as (max + log Σ) - x_target, the bracket rounded to the input's format",
+        "losses": "the loss of each row is rounded to the input's format before they are added",
+    },
+    online=True,
+)
+def cross_entropy(logits: Number, target: Number, ignore_index: int, reduction: str) -> Number:
+    """log Σ exp(x - max) - (x_target - max) of every row whose target is not ignore_index.
+
+    The others give 0 ("none"), and do not count in the "sum" and the "mean", which is NaN if none counts.
+    """
+    m = amax(logits, 1)
+    shifted = rounded(logits - m, "shifted")
+    logarithm = log(sum(exp(shifted), 1))
+    losses = rounded(logarithm, "lse", at=m + logarithm) - take_along(shifted, unsqueeze(target, 1), 1)
+    losses = rounded(reshape(losses, (logits.shape[0],)), "losses")
+    counted = target != ignore_index
+    if reduction == "none":
+        return where(counted, losses, 0.0)
+    return sum(losses, 0, where=counted) if reduction == "sum" else mean(losses, 0, where=counted)

@@ -1,0 +1,67 @@
+"""Where the extremes lie: argmax and argmin along one axis, as the torch functions (without keepdim)."""
+
+from __future__ import annotations
+
+from harness import numbers
+from harness.contracts import Dim, Output, SpecialRow, contract
+from harness.numbers import Number
+
+_ARGS: dict[str, str | Dim] = {"x": "*shape", "dim": Dim("x")}
+_INDEX = Output("*shape-dim", kind="exact", dtype="int64")
+_NANS = (
+    SpecialRow("NaN first", ("nan",), ("1",), "0"),
+    SpecialRow("NaN third, then another", ("1", "inf", "nan", "-inf", "nan"), ("1",), "2"),
+    SpecialRow("NaN among infinities", ("inf", "-inf", "nan"), ("inf", "-inf"), "2"),
+    SpecialRow("all NaN", (), ("nan",), "0"),
+)
+_FAMILIES = (
+    "nan-at",
+    "inf-at",
+    "equal-maxima",
+    "all-negative",
+    "positive",
+    "window",
+    "subnormal",
+    "inf-nan",
+    "leading-minus-inf",
+)
+
+
+@contract(
+    args=_ARGS,
+    returns=_INDEX,
+    rows="all but dim",
+    nonempty=("dim",),
+    families=("decisive-max", "ascending", *_FAMILIES),
+    special=(
+        *_NANS,
+        SpecialRow("all -inf", (), ("-inf",), "0"),
+        SpecialRow("ties after less", ("1",), ("3",), "1"),
+        SpecialRow("zeros of both signs after less", ("-1", "-0", "0"), ("-0", "0"), "1"),
+        SpecialRow("largest second, twice", ("1", "4", "2", "4"), ("1",), "1"),
+        SpecialRow("finite after -inf", ("-inf", "-1"), ("-inf",), "1"),
+    ),
+)
+def argmax(x: Number, dim: int) -> Number:
+    """Index of the largest element, exactly: the first of ties; the first NaN wins."""
+    return numbers.argmax(x, dim)
+
+
+@contract(
+    args=_ARGS,
+    returns=_INDEX,
+    rows="all but dim",
+    nonempty=("dim",),
+    families=("decisive-min", "descending", *_FAMILIES),
+    special=(
+        *_NANS,
+        SpecialRow("all +inf", (), ("inf",), "0"),
+        SpecialRow("ties after more", ("5",), ("3",), "1"),
+        SpecialRow("zeros of both signs after more", ("1", "0", "-0"), ("-0", "0"), "1"),
+        SpecialRow("smallest second, twice", ("1", "-4", "2", "-4"), ("1",), "1"),
+        SpecialRow("finite after +inf", ("inf", "1"), ("inf",), "1"),
+    ),
+)
+def argmin(x: Number, dim: int) -> Number:
+    """Index of the smallest element, exactly: the first of ties; the first NaN wins."""
+    return numbers.argmin(x, dim)
