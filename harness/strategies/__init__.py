@@ -1,0 +1,8 @@
+"""Searching inputs: a covering list of cases, and Hypothesis strategies that draw and shrink cases."""
+
+from harness.strategies.cost import Budget
+from harness.strategies.covering import cover
+from harness.strategies.drawing import cases
+from harness.strategies.session import climb, drawn
+
+__all__ = ["Budget", "cases", "climb", "cover", "drawn"]

@@ -1,0 +1,227 @@
+"""A deterministic list of cases that meets everything a search must have seen, the most telling first."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import replace
+
+from harness.admission import narrowed
+from harness.case import Case, Grid, Recipe, Row
+from harness.contracts import Contract, Domain
+from harness.formats import Format, is_integer
+from harness.layouts import Layout
+from harness.strategies import contents, shapes
+from harness.strategies.contents import Demand
+from harness.strategies.cost import Budget, least, products
+from harness.strategies.schedule import LAYOUTS, SCHEDULE, Launch, with_many_rows
+from harness.strategies.shapes import Wish
+from harness.strategies.supply import DISTINCT, Supply, demands
+from harness.values import SPECIAL, Stream, max_abs_params
+
+LONG = 300
+"""Rows longer than this are few: a third of them are decisive at an edge that short rows do not have."""
+
+
+MODERATE = (33, 65, 17, 64, 129, 31, 128)
+"""Lengths of the main size in most launches of a product of two tensors, both sides of which cost."""
+
+
+def cover(
+    contract: Contract,
+    fmt: Format | str,
+    domain: Domain | None = None,
+    seed: int = 0,
+    *,
+    many_rows: bool = False,
+) -> Iterator[Case]:
+    """An endless, deterministic sequence of cases that covers the inputs of a contract.
+
+    The first 200 situations meet, as far as contract, format and domain admit them: every family and special
+    row that the contract lists, every class of decisive positions, every generic family, the layouts
+    transposed, step, offset, padded, broadcast and size1, negative and positive axes, 1 to 4 dimensions, axes
+    of length 0, 1, block edges and primes. Then come the other edges, many short rows and a few long ones,
+    and after them an unending mix. Extreme and special rows go to one tensor of a launch; the others hold
+    ordinary data but for some launches. many_rows: for fast devices, also 65,535 to 65,537 rows.
+
+    fmt: a format, or an integer dtype that the contract names. Raises HarnessError if the domain admits no
+    case.
+    """
+    given = narrowed(contract, domain or Domain())
+    return _Cover(contract, contents.tested_format(fmt), given, seed).cases(many_rows)
+
+
+class _Cover:
+    """The state of one covering sequence: whose turn it is, and which positions each family has met."""
+
+    def __init__(self, contract: Contract, fmt: Format | str, domain: Domain, seed: int) -> None:
+        self.contract, self.fmt, self.domain, self.seed = contract, fmt, domain, seed
+        self.budget = Budget.of(fmt)
+        self.product = products(contract, shapes.fit(contract, domain, self.budget, Wish(2))) > 0
+        self.formats = contents.formats(contract, domain, fmt)
+        self.numbers = itertools.count()
+        self.met: defaultdict[str, set[int]] = defaultdict(set)
+        self.tensors = {
+            name: Supply.of(contract, domain, name, whole=is_integer(dtype))
+            for name, dtype in self.formats.items()
+        }
+        self.first = next(iter(contract.tensors))
+        floats = [name for name, dtype in self.formats.items() if not is_integer(dtype)]
+        self.main = floats or list(self.formats)
+        shared = [name for name in self.main if not contract.tensors[name].families]
+        queue = (
+            demands(contract, domain, self.tensors[shared[0]].pool, self.first in shared)
+            if shared
+            else deque()
+        )
+        for name in self.main:
+            own = demands(contract, domain, self.tensors[name].pool, name == self.first)
+            self.tensors[name].queue = queue if name in shared else own
+
+    def cases(self, many_rows: bool) -> Iterator[Case]:
+        schedule = with_many_rows(SCHEDULE) if many_rows else SCHEDULE
+        for number in itertools.count():
+            launch = schedule[number] if number < len(schedule) else self._mixed(number)
+            case = self.case(number, launch)
+            if case is not None:
+                yield case
+
+    def case(self, number: int, launch: Launch) -> Case | None:
+        """The case of one launch; None if it was to have an empty axis and the contract admits none."""
+        wish = self._affordable(number, launch.wish)
+        fitted = shapes.fit(self.contract, self.domain, self.budget, wish)
+        if 0 in (wish.content, wish.rows) and least(self.contract, fitted):
+            return None
+        whole = self.contract.at(fitted.sizes)
+        grids = {name: contents.grid_of(whole, fitted, name) for name in whole.tensors}
+        focus = self._focus(number, grids)
+        odd = self._odd(number, [name for name in grids if name not in focus])
+        tensors: dict[str, Recipe | None] = {}
+        same = None
+        for place, (name, cells) in enumerate(grids.items()):
+            base = name.partition("[")[0]
+            if self._absent(number, base):
+                tensors[name] = None
+                continue
+            domain = contents.placement(whole, self.domain, name)
+            layout = self._layout(domain, launch, number, place, name == focus[0], cells)
+            distinct = contents.distinct_rows(layout, cells)
+            if base not in self.main:
+                rows = self.tensors[base].labels(number, place, distinct, cells, self._seed)
+            elif name in focus and contents.visible(layout, cells) == cells.length:
+                rows = same or self._demanded(distinct, cells, base)
+                same = [replace(row, seed=self._seed()) for row in rows] if len(focus) > 1 else None
+            else:
+                kind = "ordinary" if name != odd else "extreme" if number % 3 == 0 else "odd"
+                rows = self._companions(distinct, cells, base, kind)
+            tensors[name] = contents.recipe(self.formats[base], layout, cells, rows)
+        return Case(fitted.sizes, fitted.scalars, tensors)
+
+    def _affordable(self, number: int, wish: Wish) -> Wish:
+        """The wish with as many rows as the budget allows, and only now and then a row longer than it.
+
+        Where two tensors meet in a product, most launches have moderate lengths on both sides.
+        """
+        content = wish.content
+        if self.budget.elements < 1000 and content > self.budget.elements and number % 6 != 1:
+            content = (257, 513, 129, 511, 251, 33)[number % 6]
+        if self.product and content > MODERATE[-1] and number % 6 != 1:
+            content = MODERATE[number % len(MODERATE)]
+        most = self.budget.long if wish.rows > shapes.MANY_ROWS else self.budget.elements
+        rows = min(wish.rows, max(1, most // max(1, content)))
+        tiles = self.product and number % 3 == 2 and 1 < wish.rows <= shapes.MANY_ROWS
+        return replace(wish, content=content, rows=rows, tiles=tiles)
+
+    def _focus(self, number: int, grids: dict[str, Grid]) -> list[str]:
+        """The tensors that take the demanded rows: the first, or in turn another that has row axes.
+
+        Of a list, all tensors or one of them, in turn.
+        """
+        bases = list(dict.fromkeys(name.partition("[")[0] for name in grids))
+        main = [base for base in bases if base in self.main]
+        by_base = {base: [name for name in grids if name.partition("[")[0] == base] for base in main}
+        wide = [base for base in main if not self.contract.rows or grids[by_base[base][0]].row_axes]
+        wide = wide or main[:1]
+        base = wide[(number // 2 + 1) % len(wide)] if len(wide) > 1 and number % 2 else wide[0]
+        names = by_base[base]
+        return names if number % 4 < 2 else [names[number // 4 % len(names)]]
+
+    def _odd(self, number: int, others: list[str]) -> str | None:
+        """The tensor beside the focus that holds no ordinary data: one in every fifth launch."""
+        floating = [name for name in others if name.partition("[")[0] in self.main]
+        return floating[number // 5 % len(floating)] if floating and number % 5 == 3 else None
+
+    def _absent(self, number: int, name: str) -> bool:
+        """Whether an optional tensor is left out: in every other launch, all combinations in turn."""
+        optional = [key for key, spec in self.contract.tensors.items() if spec.optional]
+        if name not in optional or number % 2 == 0:
+            return False
+        return bool((number // 2 + 1) >> optional.index(name) & 1)
+
+    def _layout(
+        self, domain: Domain, launch: Launch, number: int, place: int, focus: bool, cells: Grid
+    ) -> Layout:
+        if focus:
+            rows = cells.row_axes if launch.turn % 2 == 0 else ()
+            return contents.layout(domain, launch.layout, cells.shape, launch.turn, rows)
+        turn = number + 3 * place
+        name = ("contiguous", "step", "contiguous", "offset", "transposed", "broadcast", "padded")[turn % 7]
+        return contents.layout(domain, name, cells.shape, number, cells.row_axes)
+
+    def _demanded(self, count: int, cells: Grid, name: str) -> list[Row]:
+        """``count`` rows of a tensor, as their turn comes."""
+        rows = []
+        for number in range(min(max(count, 1), DISTINCT)):
+            row = self._take(cells, name, at_edges=cells.length > LONG and number % 3 == 1)
+            row = row or self._take(cells, name)
+            simple = self.tensors[name].pool.every[0]
+            rows.append(row or Row(simple.name, self._seed(), max_abs_params(self.domain)))
+        return rows
+
+    def _take(self, cells: Grid, name: str, *, at_edges: bool = False) -> Row | None:
+        """The first demand that a row can meet; it goes to the end of the queue."""
+        queue = self.tensors[name].queue
+        for place, demand in enumerate(queue):
+            family = demand.family
+            if family.name.startswith(SPECIAL) and name != self.first:
+                continue
+            if at_edges and demand.where not in ("edge", "before-edge"):
+                continue
+            row = demand.row(self._seed(), cells, self.domain, next(self.numbers), self.met[family.name])
+            if row is not None:
+                del queue[place]
+                queue.append(demand)
+                self.met[family.name].update(int(at) for key, at in row.params if key in family.positions)
+                return row
+        return None
+
+    def _companions(self, count: int, cells: Grid, name: str, kind: str) -> list[Row]:
+        """Rows for a tensor beside the focus, of families of one kind in turn."""
+        rows = []
+        queue = self.tensors[name].by_kind[kind]
+        for _ in range(min(max(count, 1), 6)):
+            row = Demand(queue[0]).row(self._seed(), cells, self.domain, next(self.numbers))
+            rows.append(row or Row(queue[0].name, self._seed(), max_abs_params(self.domain)))
+            queue.rotate(-1)
+        return rows
+
+    def _seed(self) -> int:
+        return Stream(self.seed).number(next(self.numbers)) >> 44
+
+    def _mixed(self, number: int) -> Launch:
+        """One launch of the unending mix."""
+        s = Stream(Stream(self.seed).number(number) ^ number)
+        size_class = s.choice((shapes.SMALL, shapes.EDGES, shapes.PRIMES, range(13, 600), (0, 1)), 1)
+        content = size_class[s.number(2) % len(size_class)]
+        wish = Wish(
+            content,
+            rows=s.choice((24, 24, 16, 7, 1, 0 if number % 5 == 0 else 12), 3),
+            ndim=s.integer(1, 4, 4),
+            axis=s.integer(0, 7, 5),
+            choice=number,
+            spread=s.integer(0, 11, 6),
+            units=s.integer(0, 4, 7) == 0,
+            main=number,
+        )
+        return Launch(wish, s.choice(LAYOUTS, 8), s.integer(0, 11, 9))

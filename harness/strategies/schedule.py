@@ -1,0 +1,109 @@
+"""The first launches of a covering list: lengths, rows and layouts, the cheapest that differ most first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from harness.strategies.shapes import Wish
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A wish for a launch, and the layout of its main tensor: a name, and which of its variants."""
+
+    wish: Wish
+    layout: str
+    turn: int = 0
+
+
+LAYOUTS = (
+    "contiguous",
+    "transposed",
+    "step",
+    "offset",
+    "padded",
+    "broadcast",
+    "permuted",
+    "size1",
+    "combined",
+)
+
+
+def _launch(
+    content: int, rows: int, ndim: int, axis: int, layout: str, spread: int = 0, units: bool = False
+) -> Launch:
+    return Launch(Wish(content, rows, ndim, axis, spread=spread, units=units), layout)
+
+
+def _schedule() -> tuple[Launch, ...]:
+    """The first launches, from many different rows at small cost to the rarer sizes."""
+    first = [
+        _launch(17, 24, 2, 0, "contiguous"),
+        _launch(1025, 18, 2, 1, "transposed"),
+        _launch(128, 20, 3, 2, "step"),
+        _launch(1, 6, 3, 0, "size1", units=True),
+        _launch(0, 3, 2, 0, "contiguous"),
+        _launch(257, 20, 4, 3, "padded", spread=1),
+        _launch(5, 0, 2, 1, "contiguous"),
+        _launch(1000, 16, 2, 2, "offset"),
+        _launch(31, 24, 3, 0, "broadcast", spread=1),
+        _launch(769, 1, 1, 1, "step"),
+        _launch(64, 24, 3, 4, "permuted"),
+        _launch(2049, 8, 2, 0, "combined"),
+        _launch(127, 16, 3, 1, "transposed", spread=2),
+        _launch(4097, 4, 2, 3, "offset"),
+        _launch(1024, 12, 2, 0, "contiguous"),
+    ]
+    rare = [
+        _launch(100_003, 1, 1, 0, "contiguous"),
+        _launch(9, 257, 2, 0, "contiguous"),
+        _launch(131_072, 1, 2, 1, "step", units=True),
+        _launch(5, 1000, 2, 1, "transposed"),
+    ]
+    lengths = (
+        16,
+        15,
+        33,
+        3,
+        2,
+        255,
+        129,
+        7,
+        512,
+        13,
+        63,
+        1023,
+        65,
+        97,
+        256,
+        511,
+        32,
+        513,
+        251,
+        2047,
+        2048,
+        4096,
+    )
+    others = [
+        _launch(n, 20, 1 + (place + 1) % 4, place, LAYOUTS[(2 * place + 1) % len(LAYOUTS)], place)
+        for place, n in enumerate(lengths)
+    ]
+    mixed = [launch for pair in zip(rare, others, strict=False) for launch in pair]
+    listed = [*first, *mixed, *others[len(rare) :]]
+    turns = (0,) * len(first) + tuple(range(len(listed) - len(first)))
+    return tuple(
+        Launch(replace(launch.wish, choice=place, main=place), launch.layout, turn)
+        for place, (launch, turn) in enumerate(zip(listed, turns, strict=True))
+    )
+
+
+SCHEDULE = _schedule()
+
+
+def with_many_rows(schedule: tuple[Launch, ...]) -> tuple[Launch, ...]:
+    """The schedule with three launches of about 2**16 rows: beside the limits of a grid axis and of int16."""
+    found = list(schedule)
+    for place, rows in ((7, 65_537), (12, 65_535), (17, 65_536)):
+        wish = Wish(2, rows, 2, choice=len(schedule) + place)
+        found.insert(place, Launch(wish, "contiguous" if place % 2 else "transposed"))
+    return tuple(found)

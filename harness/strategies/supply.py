@@ -1,0 +1,115 @@
+"""Where the rows of a tensor come from: what is to be met, what is ordinary, what integers take turns at."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from harness.case import Grid, Row
+from harness.contracts import Contract, Domain
+from harness.strategies.contents import POSITIONS, Demand
+from harness.values import SPECIAL, Family, Pool, pool, specials
+
+DISTINCT = 24
+"""Recipes in a tensor; further rows repeat them with other seeds."""
+
+SHORT = 8
+"""Rows of integers up to which counting goes on from row to row."""
+
+
+@dataclass
+class Supply:
+    """Where the rows of one tensor come from: its demands, families of each kind, themes of integers."""
+
+    pool: Pool
+    by_kind: dict[str, deque[Family]]
+    themes: tuple[Demand, ...] = ()
+    queue: deque[Demand] = field(default_factory=deque)
+
+    @staticmethod
+    def of(contract: Contract, domain: Domain, name: str, *, whole: bool) -> Supply:
+        """The supply of a tensor: integers, if ``whole``, take turns at their own themes."""
+        found = pool(contract, domain, name, whole=whole)
+        extreme = [family for family in found.every if family.tags & {"special", "range"}]
+        calm = [family for family in found.every if not family.tags & {"special", "range"}]
+        ordinary = [family for family in calm if "ordinary" in family.tags]
+        decisive = [family for family in calm if "decisive" in family.tags]
+        if not contract.tensors[name].families:
+            calm = [family for family in calm if not family.tags & {"ordinary", "decisive"}]
+            mixed = _merged(ordinary, decisive)
+        else:
+            mixed = [family for family in calm if "cancellation" not in family.tags]
+        by_kind = {
+            "ordinary": deque(mixed or found.every),
+            "odd": deque(calm or mixed or found.every),
+            "extreme": deque(extreme or calm or mixed or found.every),
+        }
+        return Supply(found, by_kind, tuple(_themes(found.every)) if whole else ())
+
+    def labels(self, number: int, place: int, count: int, cells: Grid, seed: Callable[[], int]) -> list[Row]:
+        """The rows of an integer tensor beside floating-point ones: all of one theme."""
+        demand = self.themes[(number + place) % len(self.themes)]
+        params = dict(demand.params)
+        rows = []
+        for at in range(min(max(count, 1), DISTINCT)):
+            if "start" in params and cells.length <= SHORT:
+                params["start"] = at * cells.length
+            rows.append(Row(demand.family.name, seed(), tuple(params.items())))
+        return rows
+
+
+def _merged(many: list[Family], few: list[Family]) -> list[Family]:
+    """Two of the one, then one of the other, over again to the end of both."""
+    found: list[Family] = []
+    for at in range(max(-(-len(many) // 2), len(few))):
+        found += [*many[2 * at : 2 * at + 2], *few[at : at + 1]]
+    return found
+
+
+def _themes(families: Iterable[Family]) -> Iterator[Demand]:
+    """Each family of integers with each value of its first parameter that is no position."""
+    for family in families:
+        free = [param for param in family.params if not param.position]
+        for value in free[0].values if free else ():
+            yield Demand(family, params=((free[0].name, value),))
+        if not free:
+            yield Demand(family)
+
+
+def demands(contract: Contract, domain: Domain, given: Pool, special: bool) -> deque[Demand]:
+    """Everything to be met in one round, each kind spread evenly over it; stressed families come twice.
+
+    The settings of listed families come first, all that the contract itself lists soon. special: the special
+    rows are among it.
+    """
+    listed, every = given.listed, given.every
+    decisive = [family for family in listed if "decisive" in family.tags]
+    decisive = decisive or [family for family in every if "decisive" in family.tags]
+    rows = {SPECIAL + row.name: row for row in contract.special}
+    kinds = [
+        [Demand(family) for family in listed],
+        [
+            Demand(family, least=max(1, len(rows[family.name].lead) + len(rows[family.name].rest)))
+            for family in specials(contract, domain)
+            if special and "whole" not in every[0].tags
+        ],
+        [Demand(family, where) for where in POSITIONS for family in decisive],
+        [demand for family in every if "special" in family.tags for demand in _placed(family)],
+        [Demand(family) for family in every if family not in listed and "special" not in family.tags],
+        [Demand(family) for family in listed],
+    ]
+    spread = [
+        (share * (place + (0.5 if kind < len(kinds) - 1 else 1.0)) / len(each), kind, place, demand)
+        for kind, (each, share) in enumerate(zip(kinds, (0.7, 0.7, 1, 1, 1, 1), strict=True))
+        for place, demand in enumerate(each)
+    ]
+    settings = [Demand(family, s.where, s.least, s.params) for family in listed for s in family.settings]
+    return deque([*settings, *(demand for *_, demand in sorted(spread, key=lambda item: item[:3]))])
+
+
+def _placed(family: Family) -> Iterator[Demand]:
+    if not family.positions:
+        yield Demand(family)
+    for where in ("first", "last", "middle") if family.positions else ():
+        yield Demand(family, where)

@@ -1,0 +1,50 @@
+"""Values: a counter-based generator, the families of rows, and rows as exact numbers of a format."""
+
+from harness.values.counter import Stream
+from harness.values.family import LITERAL, MAX_ABS, POSITION, TAGS, Family, Param, family
+from harness.values.generic import FAMILIES
+from harness.values.rows import raw_row, round_rows, row_values
+from harness.values.selection import (
+    SPECIAL,
+    Pool,
+    admits,
+    available,
+    find,
+    max_abs_params,
+    parse,
+    pool,
+    special_applies,
+    specials,
+    stressed,
+)
+from harness.values.whole import DTYPES, WHOLE, Range, range_of
+
+__all__ = [
+    "DTYPES",
+    "FAMILIES",
+    "LITERAL",
+    "MAX_ABS",
+    "POSITION",
+    "SPECIAL",
+    "TAGS",
+    "WHOLE",
+    "Family",
+    "Param",
+    "Pool",
+    "Range",
+    "Stream",
+    "admits",
+    "available",
+    "family",
+    "find",
+    "max_abs_params",
+    "parse",
+    "pool",
+    "range_of",
+    "raw_row",
+    "round_rows",
+    "row_values",
+    "special_applies",
+    "specials",
+    "stressed",
+]

@@ -1,0 +1,632 @@
+"""The covering list keeps its promises within 200 situations; random cases are admissible and shrink."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from example_contracts import (
+    CONTRACTS,
+    SHAPED,
+    adam,
+    add,
+    all_gather,
+    all_reduce,
+    attention,
+    cross_entropy,
+    dequantize,
+    formats_of,
+    group_norm,
+    grouped_attention,
+    int8_matmul,
+    matmul,
+    norm,
+    quantize_block,
+    reduction,
+    rope,
+    rowwise,
+)
+from hypothesis import HealthCheck, find, given, settings
+from hypothesis import strategies as st
+
+import references
+from harness import layouts
+from harness.admission import narrowed, objection
+from harness.case import Case, grid, logical_values, materialise
+from harness.contracts import Contract, Domain, SizeOf, Tensor, Whole
+from harness.contracts import contract as contract_of
+from harness.errors import HarnessError
+from harness.formats import FORMATS, format_of
+from harness.layouts import Layout
+from harness.strategies import Budget, cases, cover
+from harness.strategies.contents import POSITIONS, layout, positions
+from harness.strategies.cost import Fitted, products
+from harness.strategies.shapes import Wish, fit
+from harness.values import FAMILIES, WHOLE, available, specials, stressed
+
+STORED = [name for name in FORMATS if name != "tf32"]
+REDUCTIONS = ("sum", "mean", "prod", "amax", "amin", "logsumexp", "softmax", "log_softmax")
+EVERY = [*CONTRACTS, *(getattr(references, name) for name in REDUCTIONS)]
+ROWWISE = [rowwise, reduction, *EVERY[len(CONTRACTS) :]]
+PRODUCTS = (matmul, attention, grouped_attention, int8_matmul)
+SHAPED_IN = [(contract, formats_of(contract)[0]) for contract in SHAPED]
+
+
+def first_cases(contract: Contract, fmt: str, count: int, **more: Any) -> list[Case]:
+    return list(itertools.islice(cover(contract, fmt, **more), count))
+
+
+def families(case: Case, name: str) -> set[str]:
+    recipe = case.tensors.get(name)
+    return set() if recipe is None else {row.family for row in recipe.rows}
+
+
+@dataclass
+class Seen:
+    """What the first situations of a covering list have met."""
+
+    cases: list[Case] = field(default_factory=list)
+    situations: int = 0
+    families: set[str] = field(default_factory=set)
+    layouts: set[str] = field(default_factory=set)
+    lengths: set[int] = field(default_factory=set)
+    ndims: set[int] = field(default_factory=set)
+    axes: set[int] = field(default_factory=set)
+    positions: set[str] = field(default_factory=set)
+    at: set[tuple[str, int]] = field(default_factory=set)
+
+    def add(self, contract: Contract, case: Case) -> None:
+        self.cases.append(case)
+        self.situations += contract.situations(case.sizes, case.scalars)
+        recipe = case.tensors["x"]
+        assert recipe is not None
+        shape = case.sizes["*shape"]
+        assert isinstance(shape, tuple)
+        axis = case.scalars["dim"]
+        self.layouts.add(recipe.layout.name)
+        self.lengths.add(shape[axis])
+        self.ndims.add(len(shape))
+        self.axes.add(axis)
+        expanded = {a % len(shape) for a in recipe.layout.expand}
+        if 0 in shape or axis % len(shape) in expanded:
+            return
+        for row in recipe.rows:
+            self.families.add(row.family)
+            tags = FAMILIES[row.family].tags if row.family in FAMILIES else frozenset()
+            for name, value in row.params:
+                if name == "position" and "decisive" in tags:
+                    n = shape[axis]
+                    self.at.add((row.family, int(value)))
+                    self.positions |= {kind for kind in POSITIONS if value in positions(kind, n)}
+
+
+def first_situations(contract: Contract, fmt: str, domain: Domain | None = None, seed: int = 0) -> Seen:
+    seen = Seen()
+    for case in cover(contract, fmt, domain, seed):
+        seen.add(contract, case)
+        if seen.situations >= 200:
+            return seen
+    raise AssertionError
+
+
+@pytest.mark.parametrize("fmt", STORED)
+@pytest.mark.parametrize("contract", ROWWISE, ids=lambda contract: contract.name)
+def test_200_situations_meet_what_cover_promises(contract: Contract, fmt: str) -> None:
+    seen = first_situations(contract, fmt)
+    wanted = {
+        f.name
+        for f in (
+            *stressed(contract, Domain()),
+            *specials(contract, Domain()),
+            *available(contract, Domain()),
+        )
+    }
+    assert wanted - seen.families == set()
+    assert {"transposed", "step", "offset", "padded", "broadcast", "size1"} <= seen.layouts
+    assert seen.positions == set(POSITIONS)
+    assert seen.ndims == {1, 2, 3, 4}
+    assert any(axis < 0 for axis in seen.axes) and any(axis >= 0 for axis in seen.axes)
+    assert len(seen.axes) >= 4
+    assert {1, 17, 1025, 1000, 128, 769} - seen.lengths == (set() if fmt != "float64" else {769})
+    assert (0 in seen.lengths) == ("dim" not in contract.nonempty)
+    assert any(0 in case.sizes["*shape"] for case in seen.cases)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("fmt", STORED)
+@pytest.mark.parametrize("seed", [1, 5])
+def test_other_seeds_keep_the_promises(fmt: str, seed: int) -> None:
+    seen = first_situations(rowwise, fmt, seed=seed)
+    assert {family.name for family in available(rowwise, Domain())} <= seen.families
+    assert seen.positions == set(POSITIONS)
+
+
+def test_stride_0_repeats_rows_first_and_elements_later() -> None:
+    found = []
+    for case in itertools.islice(cover(rowwise, "float16"), 80):
+        recipe, shape = case.tensors["x"], case.sizes["*shape"]
+        assert recipe is not None and isinstance(shape, tuple)
+        if recipe.layout.name == "broadcast":
+            found.append(case.scalars["dim"] % len(shape) in recipe.layout.expand)
+    assert not found[0] and True in found
+
+
+def test_a_layout_expands_row_axes_when_asked() -> None:
+    for turn in range(4):
+        assert layout(Domain(), "broadcast", (5, 6, 7), turn, rows=(1,)).expand == (1,)
+    assert {layout(Domain(), "broadcast", (5, 6), turn).expand for turn in range(2)} == {(0,), (1,)}
+    assert layout(Domain(layouts=("transposed",)), "offset", (5, 6)).name == "transposed"
+    assert layout(Domain(layouts=("transposed",)), "offset", (5,)).name == "contiguous"
+
+
+def test_each_decisive_family_meets_each_class_of_positions() -> None:
+    """Later on, every family that the contract stresses meets each position beside each power of two."""
+    seen = Seen()
+    for case in itertools.islice(cover(rowwise, "float16"), 150):
+        seen.add(rowwise, case)
+    for family in ("decisive-max", "decisive-one-hot"):
+        wanted = {0, -1, -2} | {2**k + d for k in range(1, 11) for d in (0, -1)}
+        assert wanted <= {at for name, at in seen.at if name == family}
+
+
+def test_rare_sizes_come_a_little_later() -> None:
+    met = list(itertools.islice(cover(rowwise, "float16"), 45))
+    shapes = [case.sizes["*shape"] for case in met]
+    lengths = {shape[case.scalars["dim"]] for shape, case in zip(shapes, met, strict=True)}  # type: ignore[index]
+    assert {100_003, 131_072, 4097, 2049, 257, 255, 256, 2, 3, 7, 13, 97, 251} <= lengths
+    situations = [rowwise.situations(case.sizes, case.scalars) for case in met]
+    assert 257 in situations and max(situations) >= 1000
+
+
+@pytest.mark.parametrize("contract", [*EVERY, *SHAPED], ids=lambda contract: contract.name)
+@pytest.mark.parametrize("fmt", ["bfloat16", "float64"])
+def test_launches_are_affordable(contract: Contract, fmt: str) -> None:
+    fmt = fmt if fmt in (contract.formats or (fmt,)) else contract.formats[0]
+    largest, situations, work = [], [], []
+    budget = Budget.of(format_of(fmt) if "float" in fmt else fmt)
+    for case in first_cases(contract, fmt, 80):
+        whole = contract.at(case.sizes)
+        shapes = [whole.shape(t.shape, case.sizes, case.scalars) for t in whole.tensors.values()]
+        largest.append(max(math.prod(shape) for shape in shapes))
+        limit = budget.elements if largest[-1] <= budget.elements else budget.long
+        assert sum(math.prod(shape) for shape in shapes) <= 2 * limit
+        situations.append(whole.situations(case.sizes, case.scalars))
+        work.append(_work(contract, case))
+    assert max(largest) <= budget.long
+    assert sum(size > budget.elements for size in largest) <= 8
+    assert sum(largest) / len(largest) < (700 if fmt == "float64" else 20_000)
+    assert max(work) <= budget.products * budget.long / budget.elements
+    assert sum(work) / len(work) <= budget.products
+    if contract not in PRODUCTS:
+        assert max(situations) <= 1000
+        assert sum(n > 64 for n in situations) <= 4 and sum(situations) / len(situations) < 64
+
+
+def _work(contract: Contract, case: Case) -> int:
+    """Products of a matmul or of the scores of attention."""
+    if contract not in PRODUCTS:
+        return 0
+    named = {name: n for name, n in case.sizes.items() if isinstance(n, int)}
+    return math.prod(n for name, n in named.items() if name not in ("Dv", "B")) * named.get("B", 1)
+
+
+@pytest.mark.parametrize("contract", [*EVERY, *SHAPED], ids=lambda contract: contract.name)
+def test_the_same_seed_gives_the_same_cases(contract: Contract) -> None:
+    fmt = formats_of(contract)[0]
+    a = first_cases(contract, fmt, 40, seed=3)
+    assert a == first_cases(contract, fmt, 40, seed=3) and a != first_cases(contract, fmt, 40, seed=0)
+
+
+DOMAINS = [
+    Domain(),
+    Domain(ndim=(2, 2), dim="last"),
+    Domain(ndim=(1, 3), dim=(0,)),
+    Domain(dim=(-2,), layouts=("transposed", "offset")),
+    Domain(max_elements=100, finite=True),
+    Domain(layouts=("contiguous",), max_abs=2.0),
+    Domain(layouts=(), finite=True, max_abs=1000.0),
+    Domain(allowed=(("shape", ((4, 5), (3,), (2, 3, 4))),)),
+    Domain(
+        allowed=(
+            ("dim", (0, -1)),
+            ("N", (8, 16, 48)),
+            ("mode", ("a",)),
+            ("K", (32,)),
+            ("D", (4, 8)),
+            ("M", (1, 300)),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: " ".join(domain.exclusions()) or "all")
+@pytest.mark.parametrize("contract", [*CONTRACTS, *SHAPED], ids=lambda contract: contract.name)
+def test_covering_cases_lie_in_the_domain(contract: Contract, domain: Domain) -> None:
+    tested = ("float16", "float64") if contract in CONTRACTS else formats_of(contract)[:1]
+    for fmt in tested:
+        for case in first_cases(contract, fmt, 30, domain=domain):
+            assert objection(contract, case, domain) is None
+
+
+@given(st.data())
+def test_random_cases_lie_in_the_domain(data: st.DataObject) -> None:
+    contract = data.draw(st.sampled_from([*EVERY, *SHAPED]))
+    domain = data.draw(st.sampled_from(DOMAINS))
+    fmt = data.draw(st.sampled_from(contract.formats or STORED))
+    case = data.draw(cases(contract, fmt, domain))
+    assert objection(contract, case, domain) is None
+    budget = Budget.of(format_of(fmt) if "float" in fmt else fmt)
+    contract = contract.at(case.sizes)
+    for name, tensor in contract.tensors.items():
+        shape = contract.shape(tensor.shape, case.sizes, case.scalars)
+        elements = 1
+        for n in shape:
+            elements *= n
+        assert elements <= max(budget.long, 300 * 48), name
+
+
+def test_a_finite_bounded_domain_has_finite_bounded_values() -> None:
+    domain = Domain(finite=True, max_abs=50.0)
+    for contract in (rowwise, matmul, norm, add):
+        for case in itertools.islice(cover(contract, "float16", domain), 12):
+            for values in materialise(contract, case).exact.values():
+                assert bool(values.isfinite().all()) and (
+                    values.numel() == 0 or float(values.abs().max()) <= 50
+                )
+
+
+def test_scalars_and_optional_tensors_take_turns() -> None:
+    met = list(itertools.islice(cover(norm, "float16"), 24))
+    assert {case.scalars["mode"] for case in met} == {"a", "b", None}
+    absent = {tuple(case.tensors[name] is None for name in ("weight", "bias")) for case in met}
+    assert absent == set(itertools.product((False, True), repeat=2))
+    assert {case.tensors["bias"].format for case in met if case.tensors["bias"]} == {"float32"}
+    assert {case.tensors["weight"].format for case in met if case.tensors["weight"]} == {"float16"}
+    narrowed = Domain(dtypes=(("bias", "bf16"), ("weight", "float32")))
+    narrow = list(itertools.islice(cover(norm, "float16", narrowed), 9))
+    assert {case.tensors["weight"].format for case in narrow if case.tensors["weight"]} == {"float32"}
+    assert {case.tensors["bias"].format for case in narrow if case.tensors["bias"]} == {"bfloat16"}
+
+
+def test_sizes_that_the_contract_restricts_and_scalars_that_are_sizes() -> None:
+    @contract_of(
+        args={"x": "B G K", "groups": SizeOf("G")},
+        returns="B G",
+        rows="B G",
+        sizes={"G": (2, 4), "K": (8, 64)},
+    )
+    def grouped(x: object, groups: int) -> object: ...
+
+    for domain, groups in ((Domain(), {2, 4}), (Domain(allowed=(("G", (3,)),)), {3})):
+        met = list(itertools.islice(cover(grouped, "float16", domain), 20))
+        assert {case.sizes["G"] for case in met} == groups and {case.sizes["K"] for case in met} == {8, 64}
+        assert all(objection(grouped, case, domain) is None for case in met)
+        inputs = materialise(grouped, met[0])
+        assert inputs.args[1] == met[0].sizes["G"] and "groups" not in met[0].scalars
+    assert "none of" in str(objection(grouped, met[0], Domain()))
+
+
+def test_every_tensor_with_rows_has_its_turn() -> None:
+    met = first_cases(matmul, "float16", 40)
+    for name in ("a", "b"):
+        recipes = [recipe for case in met if (recipe := case.tensors[name]) is not None]
+        assert {"transposed", "step", "offset"} <= {recipe.layout.name for recipe in recipes}
+        assert "decisive-large" in {row.family for recipe in recipes for row in recipe.rows}
+
+
+def test_impossible_domains_raise() -> None:
+    with pytest.raises(HarnessError, match="domain admits no shape for contract rowwise"):
+        next(cover(rowwise, "float16", Domain(ndim=(1, 1), dim=(1,))))
+    with pytest.raises(HarnessError, match="domain admits no shape"):
+        cases(rowwise, "float16", Domain(ndim=(1, 1), dim=(1,)))
+    with pytest.raises(HarnessError, match="max_elements=5 admits no shape"):
+        next(cover(norm, "float16", Domain(max_elements=5, allowed=(("N", (8,)),))))
+    with pytest.raises(HarnessError, match="unknown layout"):
+        next(cover(rowwise, "float16", Domain(layouts=("strided",))))
+
+
+@pytest.mark.parametrize(
+    ("n", "wanted"),
+    [
+        (0, [[], [], [], [], [], []]),
+        (1, [[0], [], [], [], [], []]),
+        (2, [[0], [-1], [], [], [], []]),
+        (5, [[0], [-1], [-2], [2], [3, 1], [4, 2]]),
+        (17, [[0], [-1], [-2], [8], [15, 7, 3, 1], [16, 8, 4, 2]]),
+    ],
+)
+def test_positions(n: int, wanted: list[list[int]]) -> None:
+    assert [positions(kind, n) for kind in POSITIONS] == wanted
+
+
+def test_wishes_are_met_where_nothing_forbids_it() -> None:
+    found = fit(rowwise, Domain(), Budget(), Wish(1025, 18, 3, axis=2, spread=1))
+    assert found.scalars["dim"] == 1 and found.sizes["*shape"][1] == 1025  # type: ignore[index]
+    assert rowwise.situations(found.sizes, found.scalars) == 18
+    empty = fit(rowwise, Domain(), Budget(), Wish(5, 0, 2))
+    assert rowwise.situations(empty.sizes, empty.scalars) == 0
+    flat = fit(add, Domain(), Budget(), Wish(100, 1, 1))
+    assert flat.sizes["*shape"] == (100,)
+
+
+# Products, integers, lists, several tensors
+
+
+@pytest.mark.parametrize(("contract", "fmt"), SHAPED_IN, ids=lambda value: getattr(value, "name", value))
+def test_sizes_and_scalars_take_all_their_values(contract: Contract, fmt: str) -> None:
+    met = first_cases(contract, fmt, 40)
+    for name, values in contract.sizes.items():
+        assert {case.sizes[name] for case in met} == set(values), name
+    for name, spec in contract.scalars.items():
+        if not isinstance(spec, SizeOf):
+            assert {case.scalars[name] for case in met} == set(spec.values), name  # type: ignore[union-attr]
+    for case in met:
+        assert Case.from_json(case.to_json()) == case
+
+
+def test_any_two_choices_meet_in_all_combinations() -> None:
+    met = first_cases(grouped_attention, "bfloat16", 36)
+    for a, b in itertools.combinations(("Hkv", "G", "causal", "window"), 2):
+        found = {tuple((case.sizes | case.scalars)[name] for name in (a, b)) for case in met}
+        assert len(found) == 9, (a, b)
+    assert len({(case.sizes["D"], case.sizes["Dv"]) for case in met}) >= 8
+
+
+def test_queries_and_keys_have_unequal_moderate_lengths() -> None:
+    met = first_cases(grouped_attention, "float16", 44)
+    lengths = [(case.sizes["S"], case.sizes["T"]) for case in met]
+    assert sum(s > 1 and t > 1 for s, t in lengths) > 25
+    assert any(s > t > 8 for s, t in lengths) and any(t > s > 8 for s, t in lengths)
+    assert any(s == t > 8 for s, t in lengths) and max(t for _, t in lengths) >= 1000  # type: ignore[type-var]
+    rows = sorted(math.prod(case.sizes[name] for name in ("B", "Hkv", "G", "S")) for case in met)  # type: ignore[misc]
+    assert rows[len(rows) // 2] <= 160
+
+
+def test_products_of_two_tensors_stay_within_their_budget() -> None:
+    for main, contract in itertools.product(range(4), (grouped_attention, matmul)):
+        found = fit(
+            contract, narrowed(contract, Domain()), Budget(products=30_000), Wish(129, 600, main=main)
+        )
+        assert 1_000 < products(contract, found) <= 30_000
+    sizes = {"B": 2, "Hkv": 3, "G": 1, "S": 5, "T": 7, "D": 16, "Dv": 48}
+    scores = Fitted(sizes, {"causal": None, "window": None})
+    assert products(grouped_attention, scores) == 2 * 3 * 5 * 7 * 48  # never queries by values
+    assert products(matmul, Fitted({"M": 2, "K": 5, "N": 7}, {})) == 70
+    assert products(norm, Fitted({"*batch": (3,), "N": 4}, {"mode": None})) == 0
+
+
+def test_products_of_two_tensors_have_several_tiles() -> None:
+    for contract, fmt in ((matmul, "float16"), (int8_matmul, "int8")):
+        shapes = [case.sizes for case in first_cases(contract, fmt, 24)]
+        assert sum(s["M"] > 16 and s["N"] > 16 for s in shapes) >= 4  # type: ignore[operator]
+        assert any(s["M"] > 64 and s["N"] > 16 for s in shapes)  # type: ignore[operator]
+        assert any(s["N"] > 64 and s["M"] > 16 for s in shapes)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("contract", [norm, matmul, group_norm, grouped_attention, rope, adam])
+def test_mostly_one_tensor_holds_anything_but_ordinary_data(contract: Contract) -> None:
+    met = first_cases(contract, "bfloat16", 48)
+
+    def wild(case: Case, name: str) -> bool:
+        return any(
+            FAMILIES[family].tags & {"special", "range"}
+            for family in families(case, name)
+            if family in FAMILIES
+        )
+
+    crowded = [case for case in met if sum(wild(case, name) for name in contract.tensors) > 1]
+    assert len(crowded) <= 4
+    assert sum(any(wild(case, name) for name in contract.tensors) for case in met) >= 6
+    shared = [name for name, spec in contract.tensors.items() if not grid(contract, met[0], name).row_axes]
+    for name in shared if contract.rows != "B" or contract is group_norm else ():
+        drawn = [families(case, name) for case in met if case.tensors[name] is not None]
+        if not contract.tensors[name].families:
+            assert 1 <= sum(wild(case, name) for case in met) <= 6
+        simple = {family.name for family in FAMILIES.values() if family.tags & {"ordinary", "decisive"}}
+        assert sum(found <= simple for found in drawn) >= 0.7 * len(drawn)
+
+
+def test_tensors_with_families_of_their_own_draw_no_others() -> None:
+    for contract in (grouped_attention, rope, adam, all_gather, dequantize):
+        for case in first_cases(contract, formats_of(contract)[0], 40):
+            for name, spec in contract.at(case.sizes).tensors.items():
+                if spec.families:
+                    assert families(case, name) <= set(spec.families)
+    met = first_cases(adam, "float32", 40)
+    assert all(case.tensors["exp_avg_sq"].format == "float32" for case in met)  # type: ignore[union-attr]
+    for name in ("grad", "exp_avg_sq"):
+        assert set().union(*(families(case, name) for case in met)) == set(adam.tensors[name].families)
+
+
+def test_families_of_vectors_know_their_inner_axes() -> None:
+    found: dict[str, set[tuple[float, bool]]] = {}
+    for case in first_cases(grouped_attention, "float16", 60):
+        inner = {"q": (case.sizes["D"],), "k": (case.sizes["D"],), "v": (case.sizes["Dv"],)}
+        for name in ("q", "k", "v"):
+            cells = grid(grouped_attention, case, name)
+            for row in case.tensors[name].rows:  # type: ignore[union-attr]
+                given = dict(row.params).get("inner")
+                if given is not None:
+                    assert given in cells.inner
+                    found.setdefault(row.family, set()).add((given, given in inner[name]))
+    assert set(found) == {"ascending-vectors", "identical-vectors", "factor-vectors", "one-hot-vectors"}
+    assert all({last for _, last in seen} == {True, False} for seen in found.values() if len(seen) > 3)
+
+
+def test_integers_take_turns_at_their_themes() -> None:
+    met = first_cases(cross_entropy, "float16", 60)
+    seen: set[str] = set()
+    planted, ascending, equal = [], [], []
+    for case in met:
+        labels = logical_values(cross_entropy, case, "target")
+        ignored, classes = case.scalars["ignore_index"], case.sizes["V"]
+        assert ((labels == ignored) | ((labels >= 0) & (labels < classes))).all()
+        assert case.tensors["target"].format == "int64"  # type: ignore[union-attr]
+        seen |= families(case, "target")
+        if len(labels) > 4:
+            planted.append((labels == ignored).mean())
+            ascending.append((labels[:20] == range(min(len(labels), 20))).all() and classes > 20)
+            equal.append(len(set(labels)) == 1)
+    assert seen == set(WHOLE)
+    assert 1.0 in planted and any(0 < share < 1 for share in planted) and 0.0 in planted
+    assert any(ascending) and any(equal)
+    assert cross_entropy.nonempty == ("V",) and any(case.sizes["N"] == 0 for case in met)
+
+
+def test_labels_need_classes_even_where_nothing_says_so() -> None:
+    @contract_of(
+        args={
+            "x": "N V",
+            "label": Tensor("N", dtype="int32", whole=Whole(0, "classes")),
+            "classes": SizeOf("V"),
+        },
+        returns="N",
+        rows="N",
+    )
+    def pick(x: object, label: object, classes: int) -> object: ...
+
+    met = first_cases(pick, "float16", 40)
+    assert all(case.sizes["V"] for case in met) and any(case.sizes["N"] == 0 for case in met)
+    assert all(str(materialise(pick, case).args[1].dtype) == "torch.int32" for case in met[:10])
+
+
+def test_integer_dtypes_under_test() -> None:
+    met = first_cases(int8_matmul, "int8", 40)
+    assert all(
+        recipe is not None and recipe.format == "int8" for case in met for recipe in case.tensors.values()
+    )
+    seen = set().union(*(families(case, name) for case in met for name in "ab"))
+    assert seen == set(WHOLE)
+    values = [logical_values(int8_matmul, case, "a") for case in met]
+    assert min(v.min() for v in values if v.size) == -128 and max(v.max() for v in values if v.size) == 127
+    for fmt in dequantize.formats:
+        case = next(cover(dequantize, fmt))
+        assert (case.tensors["q"].format, case.tensors["scale"].format) == (fmt, "float32")  # type: ignore[union-attr]
+    for draw in (lambda: next(cover(matmul, "int8")), lambda: cases(matmul, "int8")):
+        with pytest.raises(HarnessError, match="matmul is not judged in int8"):
+            draw()
+    with pytest.raises(HarnessError, match="needs its range"):
+        next(cover(contract_of(args={"x": Tensor("N", dtype="int64")}, returns="N", rows="")(_id), "float16"))
+    kept = Domain(dtypes=(("target", "int32"),))
+    assert next(cover(cross_entropy, "float16", kept)).tensors["target"].format == "int32"  # type: ignore[union-attr]
+
+
+def _id(x: object) -> object: ...
+
+
+def test_lists_have_every_count_and_unequal_lengths() -> None:
+    met = first_cases(all_gather, "float16", 40)
+    assert {case.sizes["world"] for case in met} == {1, 2, 3, 4}
+    lengths = [case.sizes["k@"] for case in met if case.sizes["world"] > 1]  # type: ignore[operator]
+    assert any(0 in each and max(each) > 8 for each in lengths)  # type: ignore[operator, arg-type, type-var]
+    assert any(len(set(each)) == 1 and each[0] > 8 for each in lengths)  # type: ignore[arg-type, index]
+    assert any(len(set(each)) == len(each) > 2 for each in lengths)  # type: ignore[arg-type]
+    layouts_met = [{recipe.layout.name for recipe in case.tensors.values() if recipe} for case in met]
+    assert any(len(names) > 1 for names in layouts_met)
+    assert {"transposed", "step", "offset"} <= set().union(*layouts_met)
+
+
+def test_lists_share_a_family_or_leave_it_to_one_tensor() -> None:
+    together = alone = 0
+    for case in first_cases(all_reduce, "float16", 40):
+        drawn = [families(case, name) for name in case.tensors]
+        seeds = {recipe.rows[0].seed for recipe in case.tensors.values() if recipe}
+        if len(drawn) > 1 and len(seeds) > 1:
+            wild = ["near-overflow" in found for found in drawn]
+            together += all(wild)
+            alone += sum(wild) == 1
+    assert together and alone
+
+
+def test_many_rows_are_for_fast_devices() -> None:
+    few = first_cases(rowwise, "float16", 25)
+    many = first_cases(rowwise, "float16", 25, many_rows=True)
+    count = [rowwise.situations(case.sizes, case.scalars) for case in many]
+    assert {65_535, 65_536, 65_537} <= set(count) and len(set(count)) > 6
+    assert max(rowwise.situations(case.sizes, case.scalars) for case in few) <= 1000
+    for case, rows in zip(many, count, strict=True):
+        if rows > 60_000:
+            assert math.prod(case.sizes["*shape"]) == 2 * rows  # type: ignore[arg-type]
+            assert logical_values(rowwise, case, "x").size == 2 * rows
+    double = [
+        rowwise.situations(c.sizes, c.scalars) for c in first_cases(rowwise, "float64", 25, many_rows=True)
+    ]
+    assert max(double) < 5000
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
+@pytest.mark.parametrize("fmt", ["float32", "float16", "bfloat16"])
+def test_settings_of_families_are_met_first(name: str, fmt: str) -> None:
+    """-inf over whole blocks, then -200: what shows 0 taken for the maximum of a masked block."""
+    found = []
+    for case in first_cases(getattr(references, name), fmt, 20):
+        n = case.sizes["*shape"][case.scalars["dim"]]  # type: ignore[index]
+        for row in case.tensors["x"].rows:  # type: ignore[union-attr]
+            params = dict(row.params)
+            if row.family == "leading-minus-inf" and params.get("level") == -200:
+                found.append((n, params["position"]))
+    assert found and all(n >= 600 and position >= 511 for n, position in found)
+
+
+def test_quotients_are_as_long_as_their_blocks_say() -> None:
+    for case in first_cases(quantize_block, "bfloat16", 12):
+        batch, n, block = case.sizes["*batch"], case.sizes["N"], case.scalars["block"]
+        scale = quantize_block.shape("*batch N/block", case.sizes, case.scalars)
+        assert scale == (*batch, -(-n // block))  # type: ignore[misc, operator]
+
+
+# Shrinking
+
+quiet = settings(max_examples=2000, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def test_cases_shrink_to_the_smallest() -> None:
+    for contract in (rowwise, reduction):
+        case = find(cases(contract, "float16"), lambda case: True, settings=quiet)
+        assert str(case) == "*shape=(1,) | dim=-1 | x: float16 contiguous small-integers#0"
+
+
+def test_a_failure_shrinks_to_its_cause() -> None:
+    def broken(case: Case) -> bool:
+        shape = case.sizes["*shape"]
+        assert isinstance(shape, tuple)
+        return shape[case.scalars["dim"]] > 16 and case.tensors["x"].layout.name == "transposed"  # type: ignore[union-attr]
+
+    case = find(cases(rowwise, "float16"), broken, settings=quiet)
+    recipe = case.tensors["x"]
+    assert recipe is not None and recipe.layout == Layout((1, 0))
+    assert [row.family for row in recipe.rows] == ["small-integers"]
+    assert case.sizes["*shape"] in ((17, 2), (2, 17))
+
+
+def test_a_wrong_value_shrinks_to_one_row() -> None:
+    def broken(case: Case) -> bool:
+        return bool((abs(logical_values(rowwise, case, "x")) > 500).any())
+
+    case = find(cases(rowwise, "float16"), broken, settings=quiet)
+    recipe = case.tensors["x"]
+    assert recipe is not None and recipe.layout.name == "contiguous"
+    (length,) = case.sizes["*shape"]  # type: ignore[misc]
+    assert length <= 16 and len(recipe.rows) == 1
+
+
+@pytest.mark.parametrize("contract", [*CONTRACTS, *SHAPED], ids=lambda contract: contract.name)
+def test_random_cases_vary(contract: Contract) -> None:
+    names: set[str] = set()
+    drawn: set[str] = set()
+    digests: set[str] = set()
+
+    @settings(max_examples=100, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(cases(contract, formats_of(contract)[0]))
+    def collect(case: Case) -> None:
+        digests.add(case.digest)
+        for recipe in case.tensors.values():
+            if recipe is not None:
+                names.add(recipe.layout.name)
+                drawn.update(row.family for row in recipe.rows)
+
+    collect()
+    few = 3 if contract in (all_gather, dequantize, int8_matmul) else 20
+    assert len(names) >= 5 and names <= set(layouts.NAMES) and len(drawn) >= few and len(digests) > 60
