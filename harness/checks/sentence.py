@@ -1,0 +1,208 @@
+"""The sentence: an output is right when it is the claimed rounding of some real within t of the exact value.
+
+    rnd(exact - t) <= got <= rnd(exact + t)
+
+Rounding is monotone, so that the sentence also covers overflow, saturation, subnormals, fp8 and integer codes
+(of NaN, which no integer is the rounding of, any code is right, and counted as unspecified). Where the
+output has the accumulator's format there is no final rounding and it is the interval itself. Overflow adds
+answers by flags (see :mod:`harness.numbers.number`). Comparisons are written so that NaN lands in wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from harness import formats
+from harness.formats import Format
+from harness.numbers import Answer
+from harness.numbers.number import NAN, NINF, PINF, UNSPECIFIED
+
+
+@dataclass(frozen=True)
+class Target:
+    """How one output is judged: its kind (see :class:`harness.contracts.Output`), the format of its values
+    (None: integers), the clamp of a code, and whether what overflows becomes the largest finite value."""
+
+    kind: str
+    fmt: Format | None
+    accumulator: Format
+    clamp: tuple[int, int] | None = None
+    saturate: bool = False
+
+    @property
+    def rounds(self) -> bool:
+        """Whether a final rounding follows the accumulator."""
+        fmt = self.fmt
+        return fmt is None or self.accumulator.precision > fmt.precision or self.accumulator.emax > fmt.emax
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the sentence says of every element of one output, [its shape].
+
+    right, lo and hi (the range of right finite answers, float64), ratio (|got - exact| over the allowed
+    error), value (the exact value, rounded to float64), t, may (flags of other right answers), unspecified
+    (an overflow left the answer open), unbounded (t is infinite), decisive (a zero in its place would be
+    wrong). largest: the answer that an overflow gives. candidates, [its shape, k]: of a choice, the right
+    indices.
+    """
+
+    right: torch.Tensor
+    lo: torch.Tensor
+    hi: torch.Tensor
+    ratio: torch.Tensor
+    value: torch.Tensor
+    t: torch.Tensor
+    may: torch.Tensor
+    unspecified: torch.Tensor
+    unbounded: torch.Tensor
+    decisive: torch.Tensor
+    largest: float = torch.inf
+    candidates: torch.Tensor | None = None
+
+    def accepts(self, got: torch.Tensor) -> torch.Tensor:
+        """Mask of right answers among other values of the same output."""
+        if self.candidates is not None:
+            return _chosen(got, self.candidates)
+        return _accepts(got, self.lo, self.hi, self.may, self.largest)
+
+
+def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
+    """Judge ``got`` (float64 values of the output's format or integer dtype) by an answer of the same shape."""
+    if target.kind == "choice":
+        return _judge_choice(got, answer)
+    if isinstance(answer.value, torch.Tensor):
+        value, t, may = answer.value, answer.t, answer.may
+        lo, hi = _range(value, t, target)
+    else:
+        lo, hi, value, t = _exact_range(answer, target)
+        may = torch.from_numpy(np.array(answer.may, dtype=np.uint8).reshape(answer.value.shape))
+    if target.kind == "exact":
+        lo, hi, t, may = value, value, torch.zeros_like(value), torch.zeros_like(may)
+    if target.kind == "code" and target.fmt is None:
+        may = torch.where(torch.isnan(value), may | UNSPECIFIED, may)
+    largest = target.fmt.max if target.saturate and target.fmt is not None else torch.inf
+    right = _accepts(got, lo, hi, may, largest)
+    ratio = _ratio(got, value, t, right, target)
+    ratio = torch.where(right & ~((lo <= got) & (got <= hi)), 0.0, ratio)
+    return Judgement(
+        right=right,
+        lo=lo,
+        hi=hi,
+        ratio=ratio,
+        value=value,
+        t=t,
+        may=may,
+        unspecified=((may & UNSPECIFIED) != 0) | ((may != 0) & ~torch.isnan(value)),
+        unbounded=torch.isinf(t),
+        decisive=~_accepts(torch.zeros_like(got), lo, hi, may, largest),
+        largest=largest,
+    )
+
+
+def _ratio(
+    got: torch.Tensor, value: torch.Tensor, t: torch.Tensor, right: torch.Tensor, target: Target
+) -> torch.Tensor:
+    """|got - exact| / (t + half an ulp at |exact| + t); inf where it is wrong and not a number, 0 where right."""
+    error = (got - value).abs()
+    allowed = t
+    if target.kind == "code" and target.fmt is None:
+        allowed = t + 0.5
+    elif target.rounds and target.fmt is not None:
+        allowed = t + formats.half_ulp(value.abs() + t, target.fmt)
+    ratio = torch.where(error == 0, 0.0, error / allowed)
+    known = torch.isfinite(got) & torch.isfinite(value)
+    if target.kind == "code" and target.clamp is not None:
+        known &= (value >= target.clamp[0]) & (value <= target.clamp[1])
+    ratio = torch.where(known, ratio, torch.where(right, 0.0, torch.inf))
+    return torch.nan_to_num(ratio, nan=torch.inf, posinf=torch.inf)
+
+
+def _accepts(
+    got: torch.Tensor, lo: torch.Tensor, hi: torch.Tensor, may: torch.Tensor, largest: float
+) -> torch.Tensor:
+    """Mask of right answers: within [lo, hi] (NaN where those are NaN), or one that a flag adds."""
+    right = ((lo <= got) & (got <= hi)) | (torch.isnan(lo) & torch.isnan(got))
+    if bool((may != 0).any()):
+        right |= ((may & PINF) != 0) & (got == largest)
+        right |= ((may & NINF) != 0) & (got == -largest)
+        right |= ((may & NAN) != 0) & torch.isnan(got)
+        right |= (may & UNSPECIFIED) != 0
+    return right
+
+
+def _judge_choice(got: torch.Tensor, answer: Answer) -> Judgement:
+    """Any index whose score may be the least is right; the first of those that tie without error."""
+    value, t = answer.value, answer.t
+    if not isinstance(value, torch.Tensor):
+        value = torch.from_numpy(np.array(value, dtype=np.float64))
+        t = torch.from_numpy(np.array(t, dtype=np.float64))
+    bound = (value + t).amin(-1, keepdim=True)
+    candidates = value - t <= bound
+    exact = candidates & (value == value.amin(-1, keepdim=True)) & (t == 0)
+    later = exact & (exact.cumsum(-1) > 1)
+    candidates &= ~later
+    best = value.argmin(-1).to(torch.float64)
+    right = _chosen(got, candidates)
+    zeros = torch.zeros_like(best)
+    return Judgement(
+        right=right,
+        lo=best,
+        hi=best,
+        ratio=torch.where(right, zeros, torch.inf),
+        value=best,
+        t=zeros,
+        may=zeros.to(torch.uint8),
+        unspecified=zeros.bool(),
+        unbounded=zeros.bool(),
+        decisive=~_chosen(zeros, candidates),
+        candidates=candidates,
+    )
+
+
+def _chosen(got: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
+    inside = (got >= 0) & (got < candidates.shape[-1])
+    index = torch.where(inside, got, 0.0).long()
+    return inside & candidates.gather(-1, index.unsqueeze(-1)).squeeze(-1)
+
+
+def _range(value: torch.Tensor, t: torch.Tensor, target: Target) -> tuple[torch.Tensor, torch.Tensor]:
+    lo, hi, fmt = value - t, value + t, target.fmt
+    if fmt is None:
+        return _integer(lo, target), _integer(hi, target)
+    if target.rounds or target.saturate:
+        return formats.round_to(lo, fmt, saturate=target.saturate), formats.round_to(
+            hi, fmt, saturate=target.saturate
+        )
+    limit = fmt.overflow_threshold
+    lo = torch.where(lo <= -limit, -torch.inf, torch.where(lo >= limit, torch.inf, lo))
+    hi = torch.where(hi >= limit, torch.inf, torch.where(hi <= -limit, -torch.inf, hi))
+    return lo, hi
+
+
+def _integer(x: torch.Tensor, target: Target) -> torch.Tensor:
+    """The nearest integer, ties to even, within the clamp."""
+    rounded = torch.round(x)
+    return rounded if target.clamp is None else rounded.clamp(*target.clamp)
+
+
+def _exact_range(answer: Answer, target: Target) -> tuple[torch.Tensor, ...]:
+    """The same from mpmath values; without a final rounding, the outermost format values of the interval."""
+    shape, fmt, saturate = answer.value.shape, target.fmt or formats.FLOAT64, target.saturate
+    final = target.rounds and target.fmt is not None
+    bounds = np.empty((4, answer.value.size))
+    for i, (exact, error) in enumerate(zip(answer.value.flat, answer.t.flat, strict=True)):
+        least, most = exact - error, exact + error
+        low = formats.round_mp(least, fmt, mode="nearest-even" if final else "up", saturate=saturate)
+        high = formats.round_mp(most, fmt, mode="nearest-even" if final else "down", saturate=saturate)
+        if not final and (low > high or abs(exact) + error > fmt.max):
+            low = formats.round_mp(least, fmt, saturate=saturate)
+            high = formats.round_mp(most, fmt, saturate=saturate)
+        bounds[:, i] = low, high, float(exact), float(error)
+    lo, hi, value, t = (torch.from_numpy(row.copy()).reshape(shape) for row in bounds)
+    if target.fmt is None:
+        return _integer(lo, target), _integer(hi, target), value, t
+    return lo, hi, value, t

@@ -1,0 +1,332 @@
+"""``harness.check``: search cases of every format until the budget is spent or something is wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import torch
+
+from harness import formats, oracle
+from harness.arithmetic import Arithmetic, arithmetic
+from harness.case import Case
+from harness.contracts import Contract, Domain, domain
+from harness.errors import HarnessError
+from harness.formats import Format, format_of, name_of
+from harness.search.explain import Undecided, right_if
+from harness.search.finding import contract_spec, finding
+from harness.search.progress import Phase, Progress, Watcher
+from harness.search.reduce import in_format, reduced
+from harness.strategies import cover, drawn
+from harness.subjects import FORMATS, Target, load_contract, spec_of
+from harness.trial import Subject, Trial, run_trial
+from harness.verdict import Finding, Tally, Verdict
+
+DEFAULT_EXAMPLES = 500
+"""Situations of each format when neither examples nor seconds is given: about ten seconds in all."""
+
+LEAST_COUNTED, MOST_COUNTED = 4, 40
+"""What one launch counts towards the examples: its situations, within these limits."""
+
+COVERING = 22
+"""Launches of the covering list per DEFAULT_EXAMPLES; Hypothesis draws what follows."""
+
+MOST_CONFIRMING = 500
+"""Situations that must be right under a claim before a verdict names it, where the search had no number."""
+
+DEVICE_LOST = frozenset({"raises", "hangs", "out of bounds"})
+"""Failures after which a device may answer nothing more, so that the case is reported as it is."""
+
+MOST_CHECKS = 3
+"""Failed checks of one launch that are reduced and reported."""
+
+
+def check(
+    fn: Callable[..., Any] | Target,
+    contract: Contract | str,
+    dtypes: Iterable[Any] | str | None = None,
+    device: str = "cpu",
+    claims: Arithmetic | Mapping[str, Any] | None = None,
+    domain: Domain | Mapping[str, Any] | None = None,
+    examples: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    *,
+    progress: Watcher | None = None,
+    timeout: float = 60.0,
+    shrink: bool = True,
+) -> Verdict:
+    """Judge an implementation of a contract.
+
+    fn: called as the contract's signature says. dtypes: formats, by default float32, float16 and bfloat16.
+    claims, domain: an Arithmetic or a Domain, or dicts of their fields. examples: situations for each
+    format; seconds: alone, the time to spend; with examples, a cap that makes the verdict INCONCLUSIVE when
+    it cuts the search short. timeout: seconds after which one launch counts as hanging. shrink: whether a
+    failing case is reduced and explained; without, the verdict is the same, sooner.
+
+    Raises HarnessError for arguments that make no sense, naming the value and what to write instead.
+    """
+    subject = make_subject(fn, contract, device, claims, domain, timeout)
+    wanted = wanted_formats(subject, dtypes)
+    if examples is not None and examples < 1:
+        raise HarnessError(f"examples={examples!r}: give a positive number of situations")
+    if seconds is not None and seconds <= 0:
+        raise HarnessError(f"seconds={seconds!r}: give a positive number of seconds")
+    if examples is None and seconds is None:
+        examples = DEFAULT_EXAMPLES
+    share = None if seconds is None else seconds / len(wanted)
+    searches: list[FormatSearch] = []
+    interrupted = False
+    try:
+        for number, fmt in enumerate(wanted):
+            known = [found for search in searches for found in search.findings]
+            searches.append(
+                FormatSearch(subject, fmt, seed + number, examples, share, progress, shrink, known)
+            )
+            searches[-1].run()
+        if shrink:
+            explain(searches)
+    except KeyboardInterrupt:
+        interrupted = True
+        searches[-1].tally.cut_short = True
+    findings = [found for search in searches for found in search.findings]
+    return verdict_of(subject, findings, {name_of(s.fmt): s.tally for s in searches}, seed, interrupted)
+
+
+def replay(
+    fn: Callable[..., Any] | Target,
+    contract: Contract | str,
+    case: Case,
+    *,
+    device: str = "cpu",
+    claims: Arithmetic | Mapping[str, Any] | None = None,
+    timeout: float = 60.0,
+) -> Verdict:
+    """Judge one case, as a search would."""
+    subject = make_subject(fn, contract, device, claims, None, timeout)
+    trial = run_trial(subject, case)
+    name = oracle.dtype_under_test(subject.contract, case)
+    found = [finding(subject, failure, case) for failure in trial.failures]
+    return verdict_of(subject, found, {name: trial.tally}, 0, False)
+
+
+class FormatSearch:
+    """The search of one format: covering cases, then drawn ones, until a failure, which is then reduced.
+
+    known: findings of other formats, whose smallest cases are tried first when a failure is reduced.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        fmt: Format | str,
+        seed: int,
+        examples: int | None,
+        seconds: float | None,
+        progress: Watcher | None,
+        shrink: bool = True,
+        known: Iterable[Finding] = (),
+    ) -> None:
+        self.subject = subject
+        self.known = tuple(known)
+        self.shrink = shrink
+        self.fmt = fmt
+        self.seed = seed
+        self.examples = examples
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.progress = progress
+        self.tally = Tally()
+        self.findings: list[Finding] = []
+        self.failing: list[Trial] = []
+
+    def run(self) -> None:
+        """Search until the situations are done, the time is spent, or a failure is found and reduced."""
+        failing = self._search(self.subject, self.tally)
+        if failing is not None:
+            self.conclude(failing)
+
+    def _search(self, subject: Subject, tally: Tally) -> Trial | None:
+        """Run cases within the budget; the first trial that fails, or None."""
+        spent = 0
+        for number, (phase, case) in enumerate(self._cases()):
+            trial = run_trial(subject, case, thorough=number % 3 != 1)
+            tally.add(trial.tally)
+            if tally is self.tally:
+                self.report(phase)
+            if trial.failures:
+                return trial
+            spent += min(max(trial.tally.situations, LEAST_COUNTED), MOST_COUNTED)
+            if spent >= (self.examples or MOST_CONFIRMING) and (
+                self.examples is not None or tally is not self.tally
+            ):
+                return None
+            if self.deadline is not None and time.monotonic() > self.deadline and tally is self.tally:
+                tally.cut_short = self.examples is not None
+                return None
+        return None
+
+    def _cases(self) -> Iterator[tuple[Phase, Case]]:
+        covering = cover(self.subject.contract, self.fmt, self.subject.domain, self.seed)
+        launches = (
+            COVERING if self.examples is None else max(1, round(COVERING * self.examples / DEFAULT_EXAMPLES))
+        )
+        for case in islice(covering, launches):
+            yield "covering", case
+        for case in drawn(self.subject.contract, self.fmt, self.subject.domain, seed=self.seed):
+            yield "searching", case
+
+    def conclude(self, failing: Trial) -> None:
+        """Reduce each failed check of a trial."""
+        checks = {failure.check for failure in failing.failures}
+        if not self.shrink or (self.subject.device != "cpu" and checks & DEVICE_LOST):
+            self.findings += [finding(self.subject, failure, failing.case) for failure in failing.failures]
+            return
+        for check in list(dict.fromkeys(failure.check for failure in failing.failures))[:MOST_CHECKS]:
+            self.report("shrinking")
+            same = [found.case for found in self.known if found.check == check]
+            small = reduced(
+                self.subject, failing, check, hints=[in_format(case, failing.case) for case in same]
+            )
+            self.failing += [failing, small.trial]
+            self.findings.append(finding(self.subject, small.failure, small.trial.case))
+
+    def still_wrong(self, subject: Subject) -> Trial | None:
+        """The first trial that is wrong with a subject of looser claims, over the same cases.
+
+        Raises Undecided where none is, but the search would not be a PASS.
+        """
+        tally = Tally()
+        wrong = self._search(subject, tally)
+        if wrong is None and tally.outcome([]) != "PASS":
+            raise Undecided
+        return wrong
+
+    def report(self, phase: Phase) -> None:
+        """Tell the watcher where the search stands."""
+        if self.progress is not None:
+            tally = self.tally
+            self.progress(
+                Progress(
+                    name_of(self.fmt),
+                    phase,
+                    tally.situations,
+                    self.examples,
+                    tally.launches,
+                    len(self.findings),
+                    tally.largest_ratio,
+                )
+            )
+
+
+def explain(searches: list[FormatSearch]) -> None:
+    """Name the claim that makes every finding right: one for all formats, else one for each."""
+    failing = [search for search in searches if search.failing]
+    for group in [failing, *([search] for search in failing)]:
+        if not group or all(found.explanation for search in group for found in search.findings):
+            continue
+        group[0].report("explaining")
+        trials = [trial for search in group for trial in search.failing]
+
+        def still_wrong(subject: Subject, group: list[FormatSearch] = group) -> Trial | None:
+            return next(filter(None, (search.still_wrong(subject) for search in group)), None)
+
+        claim = right_if(group[0].subject, trials, still_wrong)
+        for search in group if claim else ():
+            search.findings = [replace(found, explanation=claim) for found in search.findings]
+
+
+def make_subject(
+    fn: Callable[..., Any] | Target,
+    contract: Contract | str,
+    device: str,
+    claims: Arithmetic | Mapping[str, Any] | None,
+    restriction: Domain | Mapping[str, Any] | None,
+    timeout: float,
+) -> Subject:
+    """Validate what a public function was given."""
+    target = fn if isinstance(fn, Target) else None
+    function = target.function if target else fn
+    if not callable(function):
+        raise HarnessError(f"the function under test is {function!r}; give a callable")
+    if isinstance(contract, str):
+        contract = load_contract(contract)
+    if not isinstance(contract, Contract):
+        raise HarnessError(
+            f"the contract is {contract!r}; give one of references.<name>, its name, or your own"
+        )
+    if torch.device(_device(device)).type == "cuda" and not torch.cuda.is_available():
+        raise HarnessError(f"device {device!r} needs a GPU, and torch sees none here; use device='cpu'")
+    return Subject(
+        function=function,
+        name=getattr(function, "__name__", type(function).__name__),
+        contract=contract,
+        arithmetic=arithmetic(claims),
+        domain=domain(contract, restriction),
+        device=device,
+        target=target.spec if target else spec_of(function),
+        timeout=timeout,
+    )
+
+
+def wanted_formats(subject: Subject, dtypes: Iterable[Any] | str | None) -> list[Format | str]:
+    """The formats to judge, and names of integer dtypes, validated against the contract and the claims.
+
+    By default the usual three that the contract is judged in, or all of its own if there are none among them.
+    """
+    if dtypes is None:
+        own = subject.contract.formats
+        dtypes = [name for name in FORMATS if name in own] or own or FORMATS
+    names = [dtypes] if isinstance(dtypes, str) or not isinstance(dtypes, Iterable) else list(dtypes)
+    if not names:
+        raise HarnessError("dtypes is empty; give formats such as ('float32', 'bfloat16')")
+    found = list(dict.fromkeys(_tested(subject.contract, name) for name in names))
+    for fmt in found:
+        if isinstance(fmt, str):
+            subject.arithmetic.model(subject.contract, formats.FLOAT32)
+            continue
+        if fmt.dtype is None:
+            raise HarnessError(f"{fmt.name} is no storage format; choose from {', '.join(_stored())}")
+        subject.arithmetic.model(subject.contract, fmt)
+    return found
+
+
+def _tested(contract: Contract, name: Any) -> Format | str:
+    """A format, or the name of an integer dtype that the contract is judged in."""
+    written = str(name).removeprefix("torch.")
+    if isinstance(name, Format) or not formats.is_integer(written):
+        return format_of(name)
+    if written not in contract.formats:
+        known = ", ".join(contract.formats) or "floating-point"
+        raise HarnessError(f"contract {contract.name} is not judged in {written}; its formats: {known}")
+    return written
+
+
+def verdict_of(
+    subject: Subject, findings: list[Finding], tallies: dict[str, Tally], seed: int, interrupted: bool
+) -> Verdict:
+    """The verdict of a search."""
+    return Verdict(
+        subject=subject.target or subject.name,
+        contract=contract_spec(subject.contract),
+        device=subject.device,
+        findings=tuple(findings),
+        tallies=tallies,
+        claims=subject.arithmetic.claimed(),
+        excluded=tuple(subject.domain.exclusions()),
+        seed=seed,
+        interrupted=interrupted,
+    )
+
+
+def _device(device: str) -> str:
+    try:
+        return str(torch.device(device))
+    except RuntimeError as error:
+        raise HarnessError(f"device {device!r} is unknown; use 'cpu' or 'cuda'") from error
+
+
+def _stored() -> list[str]:
+    return [name for name, fmt in formats.FORMATS.items() if fmt.dtype is not None]

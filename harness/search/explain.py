@@ -1,0 +1,121 @@
+"""The claim under which a wrong result would be right, found by weakening the claims a little at a time."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness import formats, oracle
+from harness.arithmetic import Arithmetic
+from harness.trial import Subject, Trial
+
+NUMERICAL = frozenset({"accuracy", "special values"})
+"""Checks whose failures a looser claim may explain."""
+
+SECONDS = 30.0
+"""Time after which no further claim is tried."""
+
+
+class Undecided(Exception):
+    """A search with looser claims judged too little: zeros would pass too."""
+
+
+def right_if(subject: Subject, failing: Sequence[Trial], search: Callable[[Subject], Trial | None]) -> str:
+    """``right if claims={...}`` for the first claim that makes everything right, or "".
+
+    failing: trials of any formats; one claim must explain all. search: searches again with a subject of
+    looser claims, and returns a trial that is wrong even then, or raises Undecided; such a trial must be
+    explained by the next claim too. A claim under which anything goes explains nothing: some of what was
+    wrong must still be told from zero, or be small by nature (a sum that cancels, a subnormal number).
+    """
+    if not failing or any(failure.check not in NUMERICAL for trial in failing for failure in trial.failures):
+        return ""
+    wrong = list(failing)
+    deadline = time.monotonic() + SECONDS
+    names = {oracle.dtype_under_test(subject.contract, trial.case) for trial in failing}
+    for looser in _looser(subject, names):
+        if time.monotonic() > deadline:
+            return ""
+        if not _explains(subject, looser, wrong):
+            continue
+        try:
+            counterexample = search(replace(subject, arithmetic=looser))
+        except Undecided:
+            continue
+        if counterexample is None:
+            return f"right if claims={looser.claimed()}"
+        if any(failure.check not in NUMERICAL for failure in counterexample.failures):
+            return ""
+        wrong.append(counterexample)
+    return ""
+
+
+def _explains(subject: Subject, looser: Arithmetic, wrong: Sequence[Trial]) -> bool:
+    """Whether everything is right under looser claims, and something of it decidedly so."""
+    telling = False
+    for trial in reversed(wrong):
+        contract = subject.contract.at(trial.case.sizes)
+        judged = oracle.judge_case(contract, looser, trial.case, trial.exact, trial.got).outputs
+        if not all(bool(output.right.all()) for output in judged):
+            return False
+        tiny = _smallest_normal(oracle.dtype_under_test(subject.contract, trial.case))
+        for output, before, plain in zip(judged, trial.judgements, trial.plain, strict=True):
+            vague = (output.lo <= 0) & (output.hi >= 0) & (output.value.abs() >= tiny) & plain
+            telling |= bool((~before.right & ~vague).any())
+    return telling
+
+
+def _smallest_normal(dtype: str) -> float:
+    return 0.0 if formats.is_integer(dtype) else formats.format_of(dtype).tiny
+
+
+def _looser(subject: Subject, names: set[str]) -> Iterator[Arithmetic]:
+    """Arithmetics with one claim weakened, then with small sets of them."""
+    claim = subject.arithmetic
+    open_places = _open_places(subject)
+    places = [
+        {"roundings": (*claim.roundings, *some)}
+        for count in range(1, len(open_places) + 1)
+        for some in itertools.combinations(open_places, count)
+    ]
+    forms: list[dict[str, Any]] = [
+        {"depth": "sequential"},
+        {"exp": "scaled"},
+        {"dot": "tf32x3"},
+        {"dot": "tf32"},
+        {"dot": "bf16"},
+        {"variance": "textbook"},
+        {"flush": "all"},
+        {"saturate": True},
+    ]
+    narrow = [
+        {"accumulator": name}
+        for name in ("float16", "bfloat16")
+        if _narrower(name, claim) and names == {name}
+    ]
+    pairs = [{**a, **b} for a, b in itertools.combinations([*forms, *places[: len(open_places)], *narrow], 2)]
+    everything = {"roundings": (*claim.roundings, *open_places)}
+    seen = {claim}
+    for change in (
+        *forms,
+        *places,
+        *narrow,
+        *pairs,
+        *({**everything, **change} for change in (*forms, *narrow)),
+    ):
+        looser = replace(claim, **change)
+        if looser not in seen:
+            seen.add(looser)
+            yield looser
+
+
+def _open_places(subject: Subject) -> list[str]:
+    held = {*subject.contract.usual, *subject.arithmetic.roundings}
+    return [place for place in subject.contract.roundings if place not in held]
+
+
+def _narrower(name: str, claim: Arithmetic) -> bool:
+    return formats.format_of(name).precision < formats.format_of(claim.accumulator).precision

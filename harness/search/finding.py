@@ -1,0 +1,116 @@
+"""A failure as a person needs it: the smallest input as Python to paste, and a command that replays it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from typing import Any
+
+import torch
+
+from harness import oracle
+from harness.case import Case, materialise
+from harness.checks.failure import Failure
+from harness.contracts import Contract
+from harness.subjects import contract_names, load_contract, spec_of
+from harness.trial import Subject
+from harness.verdict import Finding
+
+LONGEST_SNIPPET = 256
+"""Elements of storage that a snippet writes out."""
+
+
+def finding(subject: Subject, failure: Failure, case: Case, explanation: str = "") -> Finding:
+    """The finding of one failure on its smallest case."""
+    contract = subject.contract.at(case.sizes)
+    output = contract.outputs[failure.output].name if contract.outputs else "out"
+    return Finding(
+        check=failure.check,
+        message=failure.message,
+        case=case,
+        element=failure.element,
+        format=oracle.dtype_under_test(contract, case),
+        replay=replay_command(subject, case),
+        snippet=snippet(subject, case),
+        explanation=explanation,
+        output=output,
+    )
+
+
+def replay_command(subject: Subject, case: Case) -> str:
+    """One shell line that judges the case again in a new process."""
+    target = subject.target or "FILE.py:FUNCTION"
+    words = ["harness", "replay", target, "--as", contract_spec(subject.contract)]
+    if subject.device != "cpu":
+        words += ["--device", subject.device]
+    claims = subject.arithmetic.claimed()
+    if claims:
+        words += ["--claims", json.dumps(claims)]
+    words += ["--case", case.to_json()]
+    return " ".join(shlex.quote(word) for word in words)
+
+
+def contract_spec(contract: Contract) -> str:
+    """The name by which the command line finds a contract."""
+    if contract.name in contract_names() and load_contract(contract.name) is contract:
+        return contract.name
+    found = spec_of(contract.definition, contract)
+    return found or contract.name
+
+
+def snippet(subject: Subject, case: Case) -> str:
+    """Python lines that rebuild the tensors, strides included, and call the function; "" if they are long."""
+    contract = subject.contract.at(case.sizes)
+    inputs = materialise(contract, case, device="cpu", guard_fill="nan")
+    lines = []
+    for name, value in inputs.named.items():
+        if isinstance(value, torch.Tensor):
+            block = inputs.blocks[name]
+            if block.span > LONGEST_SNIPPET:
+                return ""
+            lines.append(f"{name} = {_tensor(value, inputs.exact[name])}")
+    if any("inf" in line or "nan" in line for line in lines):
+        lines.insert(0, "from math import inf, nan")
+    call = {
+        name: name if isinstance(value, torch.Tensor) else repr(value) for name, value in inputs.named.items()
+    }
+    lines = [_variable(line) for line in lines]
+    positional, keywords = contract.bind({name: _variable(word) for name, word in call.items()})
+    words = [*map(_argument, positional), *(f"{key}={_argument(value)}" for key, value in keywords.items())]
+    return "\n".join(["import torch", *lines, f"{subject.name}({', '.join(words)})"])
+
+
+def _argument(word: Any) -> str:
+    """An argument as written in a call; a list of tensors as a list of names."""
+    return f"[{', '.join(word)}]" if isinstance(word, list) else str(word)
+
+
+def _variable(text: str) -> str:
+    """A name such as ``shards[0]`` at the start of a text as a Python variable."""
+    return re.sub(r"^(\w+)\[(\d+)\]", r"\1_\2", text)
+
+
+def _tensor(value: torch.Tensor, exact: torch.Tensor) -> str:
+    dtype = f"dtype={value.dtype}"
+    if value.is_contiguous():
+        if value.numel() == 0:
+            return f"torch.empty({list(value.shape)}, {dtype})"
+        return f"torch.tensor({_listed(exact.tolist())}, {dtype})"
+    span = 1 + sum((n - 1) * stride for n, stride in zip(value.shape, value.stride(), strict=True))
+    if value.numel() == 0:
+        return f"torch.empty(0, {dtype}).as_strided({tuple(value.shape)}, {value.stride()})"
+    storage = torch.full((span,), torch.nan, dtype=torch.float64)
+    for index in (
+        torch.cartesian_prod(*(torch.arange(n) for n in value.shape)).reshape(-1, value.ndim).tolist()
+    ):
+        storage[sum(i * stride for i, stride in zip(index, value.stride(), strict=True))] = exact[
+            tuple(index)
+        ]
+    return f"torch.tensor({_listed(storage.tolist())}, {dtype}).as_strided({tuple(value.shape)}, {value.stride()})"
+
+
+def _listed(values: Any) -> str:
+    if isinstance(values, list):
+        return "[" + ", ".join(_listed(value) for value in values) + "]"
+    return f"{values:g}" if values == float(f"{values:g}") or values != values else repr(values)

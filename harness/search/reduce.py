@@ -1,0 +1,256 @@
+"""From a failing case to a small one: fewer situations, shorter axes, plainer layouts and values.
+
+Every pass proposes smaller cases, the first that still fails the same check is kept, and passes repeat
+until none helps or the budget is spent. Results depend on the case and the budget in trials only.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from harness import simplify
+from harness.case import Case, grid, logical_values
+from harness.checks.failure import Failure
+from harness.contracts import Choice, Contract, Dim
+from harness.errors import HarnessError
+from harness.formats import Format, format_of, round_to
+from harness.layouts import Layout
+from harness.trial import Subject, Trial, run_trial
+
+MOST_TRIALS = 400
+FIRST_LAUNCH = frozenset({"accuracy", "special values"})
+"""Checks that the first launch of a trial decides, so that further reruns tell nothing."""
+
+WRITTEN_OUT = 64
+"""Elements up to which single values are simplified."""
+
+
+@dataclass
+class Reduction:
+    """The smallest case found, its trial and failure, and whether the failure happened again at all."""
+
+    subject: Subject
+    check: str
+    trial: Trial
+    trials: int = 0
+    seen: set[str] = field(default_factory=set)
+    deadline: float = math.inf
+
+    @property
+    def failure(self) -> Failure:
+        """The failure of the check under reduction."""
+        return next(failure for failure in self.trial.failures if failure.check == self.check)
+
+    @property
+    def spent(self) -> bool:
+        return self.trials >= MOST_TRIALS or time.monotonic() > self.deadline
+
+    def attempt(self, case: Case) -> bool:
+        """Whether a case fails the same check; if so it becomes the smallest."""
+        if case.digest in self.seen or self.spent:
+            return False
+        self.seen.add(case.digest)
+        self.trials += 1
+        try:
+            trial = run_trial(self.subject, case, thorough=self.check not in FIRST_LAUNCH)
+        except HarnessError:
+            return False
+        if any(failure.check == self.check for failure in trial.failures):
+            self.trial = trial
+            return True
+        return False
+
+
+def reduced(
+    subject: Subject, trial: Trial, check: str, seconds: float = 20.0, hints: Sequence[Case] = ()
+) -> Reduction:
+    """Reduce a failing trial for one of its checks. hints: cases as small as can be, if they fail it too."""
+    state = Reduction(subject, check, trial, seen={trial.case.digest}, deadline=time.monotonic() + seconds)
+    improved = not any(state.attempt(case) for case in hints)
+    while improved and not state.spent:
+        improved = False
+        for proposals in _PASSES:
+            while any(state.attempt(case) for case in _proposed(proposals, state)):
+                improved = True
+    return state
+
+
+def in_format(case: Case, like: Case) -> Case:
+    """A case with the formats of the tensors of another one; it may not fit them."""
+    formats = {name: recipe.format for name, recipe in like.tensors.items() if recipe is not None}
+    tensors = {
+        name: recipe and replace(recipe, format=formats.get(name, recipe.format))
+        for name, recipe in case.tensors.items()
+    }
+    return replace(case, tensors=tensors)
+
+
+def _proposed(proposals: Callable[[Contract, Reduction], Iterator[Case]], state: Reduction) -> Iterator[Case]:
+    """The cases of a pass; one that cannot be formed is left out."""
+    try:
+        yield from proposals(state.subject.contract, state)
+    except HarnessError:
+        return
+
+
+def _situations(contract: Contract, state: Reduction) -> Iterator[Case]:
+    """The failing situation alone, then beside one other, then halves."""
+    case, at = state.trial.case, state.failure.situation
+    count = contract.situations(case.sizes, case.scalars)
+    if count <= 1:
+        return
+    if at is not None and at >= 0:
+        yield simplify.only_situations(contract, case, [at])
+        if count > 2:
+            for other in dict.fromkeys((0, at - 1, at + 1)):
+                if 0 <= other < count and other != at:
+                    yield simplify.only_situations(contract, case, sorted((other, at)))
+    half = count // 2
+    if count > 2:
+        yield simplify.only_situations(contract, case, list(range(half)))
+        yield simplify.only_situations(contract, case, list(range(half, count)))
+    elif at is None:
+        yield simplify.only_situations(contract, case, [0])
+        yield simplify.only_situations(contract, case, [1])
+
+
+def _squeezes(contract: Contract, state: Reduction) -> Iterator[Case]:
+    """One axis of length 1 less."""
+    for label in simplify.axes(contract, state.trial.case):
+        smaller = simplify.squeeze(contract, state.trial.case, label)
+        if smaller is not None:
+            yield smaller
+
+
+def _plain_layouts(contract: Contract, state: Reduction) -> Iterator[Case]:
+    """All contiguous, else one tensor in a simpler layout."""
+    case = state.trial.case
+    yield simplify.contiguous(contract, case)
+    for name, recipe in case.tensors.items():
+        if recipe is None or recipe.layout == Layout.contiguous(recipe.layout.ndim):
+            continue
+        for layout in recipe.layout.simpler():
+            yield simplify.with_layout(contract, case, name, layout)
+
+
+def _prefixes(contract: Contract, state: Reduction) -> Iterator[Case]:
+    """The shortest prefix of some axis: 1, 2, 4, … elements, then a little less."""
+    case = state.trial.case
+    for label, length in simplify.axes(contract, case).items():
+        lengths = [1 << k for k in range(length.bit_length()) if 1 << k < length]
+        for shorter in dict.fromkeys((*lengths, length * 3 // 4, length - 1)):
+            if 0 < shorter < length:
+                yield simplify.cut(contract, case, label, shorter)
+
+
+def _omissions(contract: Contract, state: Reduction) -> Iterator[Case]:
+    """Chunks of elements left out of one axis, large chunks first."""
+    case = state.trial.case
+    for label, length in simplify.axes(contract, case).items():
+        if not 1 < length <= 4096:
+            continue
+        chunk = length // 2
+        while chunk >= 1:
+            for start in range(0, length, chunk):
+                keep = [i for i in range(length) if not start <= i < start + chunk]
+                if keep:
+                    yield simplify.restrict(contract, case, label, keep)
+            chunk //= 2
+            if length // max(chunk, 1) > 64:
+                return
+
+
+def _plain_scalars(contract: Contract, state: Reduction) -> Iterator[Case]:
+    """Positive axes, and the first value of a choice."""
+    case = state.trial.case
+    for name, spec in contract.scalars.items():
+        value = case.scalars[name]
+        if isinstance(spec, Dim) and value < 0:
+            rank = len(contract.axes(contract.tensors[spec.of].shape, case.sizes, case.scalars))
+            yield replace(case, scalars={**case.scalars, name: value % rank})
+        if isinstance(spec, Choice) and value != spec.values[0]:
+            yield replace(case, scalars={**case.scalars, name: spec.values[0]})
+
+
+def _equal_values(contract: Contract, state: Reduction) -> Iterator[Case]:
+    """Halves of a tensor set to one plain value."""
+    case = state.trial.case
+    for name, recipe in case.tensors.items():
+        if recipe is None:
+            continue
+        values = logical_values(contract, case, name)
+        flat = values.reshape(-1)
+        pieces = [slice(0, len(flat) // 2), slice(len(flat) // 2, None)] if len(flat) > 1 else [slice(None)]
+        for fill in (0.0, 1.0):
+            for piece in pieces:
+                changed = flat.copy()
+                changed[piece] = fill
+                if not np.array_equal(changed, flat, equal_nan=True):
+                    yield simplify.with_values(contract, case, name, changed.reshape(values.shape))
+
+
+def _plain_values(contract: Contract, state: Reduction) -> Iterator[Case]:
+    """Single elements made plainer: 0, 1, an integer, few bits."""
+    case = state.trial.case
+    for name, recipe in case.tensors.items():
+        if (
+            recipe is None
+            or grid(contract, case, name).rows * grid(contract, case, name).length > WRITTEN_OUT
+        ):
+            continue
+        fmt = format_of(recipe.format)
+        values = logical_values(contract, case, name)
+        for index, value in np.ndenumerate(values):
+            for plainer in _plainer(float(value), fmt):
+                changed = values.copy()
+                changed[index] = plainer
+                yield simplify.with_values(contract, case, name, changed)
+
+
+def _plainer(value: float, fmt: Format) -> Iterator[float]:
+    """Values simpler than ``value``, the simplest first."""
+    if math.isnan(value):
+        return
+    if math.isinf(value):
+        yield math.copysign(1.0, value)
+        return
+    candidates = [0.0, 1.0, math.copysign(1.0, value)]
+    if value:
+        exponent = math.frexp(value)[1]
+        candidates += (
+            [float(round(value, digits)) for digits in (-2, -1, 0, 1, 2)] if abs(value) < 1e9 else []
+        )
+        candidates += [_short(value, exponent, bits) for bits in (1, 3)]
+    for candidate in dict.fromkeys(candidates):
+        rounded = float(round_to(np.array([candidate]), fmt)[0])
+        if rounded != value and _cost(rounded) < _cost(value):
+            yield rounded
+
+
+def _short(value: float, exponent: int, bits: int) -> float:
+    """A value cut to a few bits."""
+    return math.ldexp(math.trunc(math.ldexp(value, bits - exponent)), exponent - bits)
+
+
+def _cost(value: float) -> tuple[int, float]:
+    """Digits to write, then magnitude away from 1: what makes a value look plain."""
+    if value == 0.0:
+        return (0, 0.0)
+    return (len(repr(abs(value)).replace(".0", "")) + (value < 0), abs(math.log2(abs(value))))
+
+
+_PASSES = (
+    _situations,
+    _plain_layouts,
+    _prefixes,
+    _squeezes,
+    _omissions,
+    _plain_scalars,
+    _equal_values,
+    _plain_values,
+)

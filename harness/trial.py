@@ -1,0 +1,445 @@
+"""One trial: a case is materialised, the function launched a few times, and everything it did is checked.
+
+The first launch is judged by the sentence. Reruns with other surroundings, other initial contents of the
+memory it allocates, other rows and a contiguous copy tell what a wrong or moving answer depends on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from harness import journal, oracle
+from harness.arithmetic import Arithmetic
+from harness.case import Case, Inputs, materialise, situation_of, used_rows
+from harness.checks.agreement import same_bits, wrong_elements
+from harness.checks.failure import Check, Failure
+from harness.checks.ownership import (
+    changed_inputs,
+    seen_by_executor,
+    shared_between_calls,
+    shared_with_arguments,
+    written_outside,
+)
+from harness.checks.sentence import Judgement
+from harness.checks.structure import mismatch, returned_tensors
+from harness.checks.wording import element_text
+from harness.contracts import Contract, Domain
+from harness.executors import Execution, MemoryFault, execute
+from harness.memory import allocate
+from harness.simplify import FILLS, changed_others
+from harness.values.selection import find
+from harness.verdict import Tally
+
+LARGE = ("+large", "-large")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A function under test with everything it is judged by. target: how another process finds it."""
+
+    function: Callable[..., Any]
+    name: str
+    contract: Contract
+    arithmetic: Arithmetic = field(default_factory=Arithmetic)
+    domain: Domain = field(default_factory=Domain)
+    device: str = "cpu"
+    target: str = ""
+    timeout: float = 60.0
+
+
+@dataclass
+class Trial:
+    """What one case showed: failures (none: right), counts, and the judged outputs of the first launch.
+
+    plain: by output, the elements of situations whose values come from no cancellation family.
+    """
+
+    case: Case
+    failures: list[Failure] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+    exact: dict[str, torch.Tensor] = field(default_factory=dict)
+    got: list[torch.Tensor] = field(default_factory=list)
+    judgements: tuple[Judgement, ...] = ()
+    plain: tuple[torch.Tensor, ...] = ()
+
+
+def run_trial(subject: Subject, case: Case, *, thorough: bool = True) -> Trial:
+    """Judge one case. thorough: also change the other rows, and surround with the third fill."""
+    return _Bench(subject, case).run(thorough)
+
+
+class _Bench:
+    """The launches of one case and what they are compared with."""
+
+    def __init__(self, subject: Subject, case: Case) -> None:
+        self.subject = subject
+        self.contract = subject.contract.at(case.sizes)
+        self.case = case
+        self.trial = Trial(case)
+        self.names = [output.name for output in self.contract.outputs]
+        self.dtypes = oracle.output_dtypes(self.contract, case)
+        self.formats = [target.fmt for target in oracle.targets(self.contract, subject.arithmetic, case)]
+        # What a rank neither sends nor receives may be its input (lists of tensors: collectives).
+        self.may_return_arguments = any(output.many for output in subject.contract.outputs)
+        self.mutated = {output.argument for output in self.contract.outputs if output.argument}
+        self.owners = [situation_of(self.contract, case, output) for output in self.contract.outputs]
+        self.turn = int(case.digest, 16)
+
+    def run(self, thorough: bool) -> Trial:
+        with self._timed("inputs"):
+            self.inputs = materialise(self.contract, self.case, device=self.subject.device, guard_fill="nan")
+            self.trial.exact = self.inputs.exact
+            self.snapshots = {name: block.snapshot() for name, block in self.inputs.blocks.items()}
+        self.trial.tally.launches = 1
+        first = self._launch(self.inputs, "nan", "nan")
+        got = self._outputs(first, self.inputs)
+        self._count_inputs(got)
+        if got is None:
+            return self.trial
+        self._memory(first)
+        self.trial.got = got
+        if all(tensor.numel() == 0 for tensor in got):
+            self.trial.tally.empty_launches = 1
+            return self.trial
+        with self._timed("oracle"):
+            judged = oracle.judge_case(
+                self.contract, self.subject.arithmetic, self.case, self.inputs.exact, got
+            )
+        self.trial.judgements = judged.outputs
+        self.trial.tally.escalated = judged.escalated
+        unwritten = self._compare_surroundings(first, got, LARGE[self.turn % 2])
+        if thorough and not self.trial.failures:
+            self._compare_surroundings(first, got, LARGE[(self.turn + 1) % 2])
+        with self._timed("checks"):
+            wrong = wrong_elements(got, judged.outputs, self.names, self.formats, self.owners, unwritten)
+        if not self.trial.failures:
+            self._relations(first)
+        moving = {failure.check for failure in self.trial.failures} & {
+            "surroundings",
+            "written",
+            "repeatable",
+        }
+        if wrong and not moving:
+            self.trial.failures += self._blame_layout(wrong)
+        if thorough and not self.trial.failures:
+            self._compare_rows(got)
+        if (thorough or self.subject.arithmetic.layout_invariant) and not self.trial.failures:
+            self._compare_layouts(got)
+        self._count_judged(judged.outputs)
+        return self.trial
+
+    def _launch(self, inputs: Inputs, surroundings: str, poison: str) -> Execution:
+        for name, block in inputs.blocks.items():
+            if block.fill != surroundings:
+                block.surround(surroundings)
+            if inputs is self.inputs and block.changed(self.snapshots[name]):
+                block.restore(self.snapshots[name])
+        journal.note(self.case.to_json())
+        try:
+            with self._timed("kernel"):
+                return execute(
+                    self.subject.function,
+                    inputs.args,
+                    inputs.kwargs,
+                    device=self.subject.device,
+                    fill=poison,
+                    timeout=self.subject.timeout,
+                )
+        finally:
+            journal.done()
+
+    def _outputs(self, execution: Execution, inputs: Inputs) -> list[torch.Tensor] | None:
+        """The float64 values of what a launch returned; None, with a failure or a count, if there are none."""
+        failures = self.trial.failures
+        if execution.outcome == "declined":
+            self.trial.tally.declined[str(execution.error) or type(execution.error).__name__] += 1
+            return None
+        if execution.outcome == "raised":
+            check: Check = "out of bounds" if isinstance(execution.error, MemoryFault) else "raises"
+            failures.append(Failure(check, execution.where()))
+            return None
+        if execution.outcome == "hung":
+            failures.append(Failure("hangs", f"did not return within {self.subject.timeout:g} s"))
+            return None
+        tensors = returned_tensors(execution.value, self.contract.outputs, inputs.named)
+        if isinstance(tensors, Failure):
+            failures.append(tensors)
+            return None
+        execution.value = tensors
+        for number, (tensor, output) in enumerate(zip(tensors, self.contract.outputs, strict=True)):
+            shape = self.contract.shape(output.shape, self.case.sizes, self.case.scalars)
+            wrong = mismatch(tensor, output.name, shape, self.dtypes[number], self.subject.device, number)
+            if wrong:
+                failures.append(wrong)
+                return None
+        return [oracle.decoded(tensor) for tensor in tensors]
+
+    def _memory(self, execution: Execution) -> None:
+        """Inputs unchanged, nothing written outside any view, results in memory of their own."""
+        blocks = self.inputs.blocks
+        self.trial.failures += changed_inputs(blocks, self.snapshots, self.mutated)
+        self.trial.failures += written_outside(blocks, execution)
+        self.trial.failures += seen_by_executor(execution, self._failed())
+        if not self.may_return_arguments:
+            self.trial.failures += shared_with_arguments(execution.value, self.contract.outputs, blocks)
+
+    def _compare_surroundings(
+        self, first: Execution, got: list[torch.Tensor], fill: str
+    ) -> list[torch.Tensor]:
+        """Launch again with other surroundings and poison; say what a difference depends on.
+
+        Returns, by output, the mask of elements that nobody wrote.
+        """
+        nothing = [torch.zeros(tensor.shape, dtype=torch.bool) for tensor in got]
+        second, values = self._again(fill, fill)
+        if values is None:
+            return nothing
+        if not self.may_return_arguments and not self.trial.failures:
+            self.trial.failures += shared_between_calls(first.value, second.value, self.contract.outputs)
+        unwritten = [
+            _untouched(first, i) & _untouched(second, i) if tensor.numel() else nothing[i]
+            for i, tensor in enumerate(got)
+        ]
+        for i, mask in enumerate(unwritten):
+            if bool(mask.any()) and "written" not in self._failed():
+                element = tuple(int(j) for j in mask.nonzero()[0])
+                self.trial.failures.append(
+                    Failure(
+                        "written",
+                        f"{self.names[i]}{list(element)} was never written ({int(mask.sum())} of {mask.numel()} elements)",
+                        element,
+                        i,
+                        int(self.owners[i][element]),
+                    )
+                )
+        moved = [~same_bits(a, b) & ~mask for a, b, mask in zip(got, values, unwritten, strict=True)]
+        serious = [self._serious(i, got[i], values[i]) & mask for i, mask in enumerate(moved)]
+        if any(bool(mask.any()) for mask in serious):
+            self.trial.failures.append(self._cause(got, values, serious, fill))
+        elif any(bool(mask.any()) for mask in moved):
+            self._differs("repeatable", "bits differ between two launches", "deterministic", got, moved)
+        return unwritten
+
+    def _differs(
+        self, check: Check, what: str, claim: str, got: Sequence[torch.Tensor], moved: Sequence[torch.Tensor]
+    ) -> None:
+        """Bits differ while both answers are right: a note, and a failure under the claim that they may not."""
+        if not getattr(self.subject.arithmetic, claim):
+            self.trial.tally.notes[what] += 1
+            return
+        i = next(i for i, mask in enumerate(moved) if bool(mask.any()))
+        element = tuple(int(j) for j in moved[i].nonzero()[0])
+        text = f"{what}, against the claim {claim}=True: {self.names[i]}{list(element)} was {float(got[i][element]):.9g}"
+        self.trial.failures.append(Failure(check, text, element, i, int(self.owners[i][element])))
+
+    def _again(self, surroundings: str, poison: str) -> tuple[Execution, list[torch.Tensor] | None]:
+        self.trial.tally.reruns += 1
+        execution = self._launch(self.inputs, surroundings, poison)
+        return execution, self._outputs(execution, self.inputs)
+
+    def _serious(self, i: int, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """Mask of elements of which one of two answers is wrong.
+
+        Two right answers differ in kind (finite, infinite, NaN) only where an overflow makes both right.
+        """
+        return ~self._accepts(i, a) | ~self._accepts(i, b)
+
+    def _accepts(self, i: int, got: torch.Tensor) -> torch.Tensor:
+        return self.trial.judgements[i].accepts(got)
+
+    def _cause(
+        self, got: list[torch.Tensor], values: list[torch.Tensor], moved: Sequence[torch.Tensor], fill: str
+    ) -> Failure:
+        """What a moving answer depends on: chance, its own memory, or what surrounds its inputs."""
+        i = next(i for i, mask in enumerate(moved) if bool(mask.any()))
+        element = tuple(int(j) for j in moved[i].nonzero()[0])
+        where = (element, i, int(self.owners[i][element]))
+        text = f"{self.names[i]}{list(element)} is {float(got[i][element]):.9g}, then {float(values[i][element]):.9g}"
+        if not self._twice("nan", "nan", i, lambda again: bool(same_bits(again, got[i])[moved[i]].all())):
+            return Failure("repeatable", f"{text}, on the same input: it differs from run to run", *where)
+
+        def moves(again: torch.Tensor) -> bool:
+            return bool(same_bits(again, values[i])[moved[i]].any())
+
+        if self._twice("nan", fill, i, moves):
+            return Failure(
+                "written",
+                f"{text}, when memory that holds nothing yet (new allocations, masked-off lanes loaded "
+                f"without `other`) holds NaN, then {fill}: the answer depends on it",
+                *where,
+            )
+        if not self._twice(fill, fill, i, moves):
+            return Failure("repeatable", f"{text}, on the same input: it differs from call to call", *where)
+        return Failure(
+            "surroundings", f"{text}, when what lies outside the inputs' views is NaN, then {fill}", *where
+        )
+
+    def _twice(self, surroundings: str, poison: str, i: int, agrees: Callable[[torch.Tensor], bool]) -> bool:
+        """Whether output i agrees in two more launches: what holds in every other call only is no cause."""
+        for _ in range(2):
+            _, values = self._again(surroundings, poison)
+            if values is None or not agrees(values[i]):
+                return False
+        return True
+
+    def _relations(self, execution: Execution) -> None:
+        """The contract's exact predicates on what was returned."""
+        for name, predicate in self.contract.relations.items():
+            wrong = predicate(
+                self.contract.grouped({**self.case.scalars, **self.inputs.exact}), execution.value
+            )
+            if wrong:
+                self.trial.failures.append(Failure("relations", f"{name}: {wrong}"))
+
+    def _contiguous(self) -> list[torch.Tensor] | None:
+        """The outputs for contiguous copies of the inputs; None where every input is contiguous already."""
+        if all(recipe is None or recipe.layout.name == "contiguous" for recipe in self.case.tensors.values()):
+            return None
+        blocks = {}
+        for salt, (name, block) in enumerate(self.inputs.blocks.items()):
+            shape = self.inputs.exact[name].shape
+            strides = torch.empty(shape, device="meta").stride()
+            copy = allocate(shape, strides, block.view.dtype, self.subject.device, fill="nan", salt=salt)
+            block.restore(self.snapshots[name])
+            copy.view.copy_(block.view)
+            blocks[name] = copy
+        named = {**self.inputs.named, **{name: block.view for name, block in blocks.items()}}
+        args, kwargs = self.contract.bind(named)
+        inputs = replace(self.inputs, args=args, kwargs=kwargs, named=named, blocks=blocks)
+        self.trial.tally.reruns += 1
+        return self._outputs(self._launch(inputs, "nan", "nan"), inputs)
+
+    def _blame_layout(self, wrong: list[Failure]) -> list[Failure]:
+        """Wrong answers that a contiguous copy of the same inputs gets right are about the layout."""
+        values = self._contiguous()
+        if values is None:
+            return wrong
+        blamed = []
+        for failure in wrong:
+            right = self._accepts(failure.output, values[failure.output])
+            if failure.element is not None and bool(right[failure.element]):
+                text = f"{failure.message}; a contiguous copy is right (layout: {self._layouts()})"
+                failure = replace(failure, check="layout", message=text)
+            blamed.append(failure)
+        return blamed
+
+    def _compare_layouts(self, got: list[torch.Tensor]) -> None:
+        """The answer for contiguous copies, asked for after that for the views, is right too."""
+        values = self._contiguous()
+        if values is None:
+            return
+        for i, (a, b) in enumerate(zip(got, values, strict=True)):
+            moved = ~same_bits(a, b)
+            serious = moved & self._serious(i, a, b)
+            if bool(serious.any()):
+                after = f"for contiguous copies, after the same values in another layout ({self._layouts()})"
+                self.trial.failures.append(self._differing("layout", after, i, serious, b))
+                return
+        moved_bits = [~same_bits(a, b) for a, b in zip(got, values, strict=True)]
+        if any(bool(mask.any()) for mask in moved_bits):
+            what = "bits differ from those of a contiguous copy"
+            self._differs("layout", what, "layout_invariant", got, moved_bits)
+
+    def _layouts(self) -> str:
+        return ", ".join(f"{name} {r.layout.name}" for name, r in self.case.tensors.items() if r is not None)
+
+    def _differing(
+        self, check: Check, when: str, i: int, mask: torch.Tensor, values: torch.Tensor
+    ) -> Failure:
+        """The failure of output i at the first element of a mask, where another launch gave other values."""
+        element = tuple(int(j) for j in mask.nonzero()[0])
+        judgement = self.trial.judgements[i]
+        text = element_text(self.names[i], element, float(values[element]), judgement, self.formats[i])
+        return Failure(check, f"{when}: {text}", element, i, int(self.owners[i][element]))
+
+    def _compare_rows(self, got: list[torch.Tensor]) -> None:
+        """The answer for one situation may not change with the contents of the others."""
+        if self.inputs.rows < 2:
+            return
+        kept = self.turn % self.inputs.rows
+        kind = FILLS[self.turn // 7 % 3]
+        other = changed_others(self.contract, self.case, kept, kind)
+        if other == self.case:
+            return
+        inputs = materialise(self.contract, other, device=self.subject.device, guard_fill="nan")
+        self.trial.tally.reruns += 1
+        values = self._outputs(self._launch(inputs, "nan", "nan"), inputs)
+        if values is None:
+            return
+        for i, (a, b) in enumerate(zip(got, values, strict=True)):
+            moved = ~same_bits(a, b) & (self.owners[i] == kept)
+            serious = moved & self._serious(i, a, b)
+            if bool(serious.any()):
+                others = f"with every other row {kind}"
+                self.trial.failures.append(self._differing("rows independent", others, i, serious, b))
+                return
+            if bool(moved.any()):
+                what = "bits of a row differ when other rows change"
+                self._differs("rows independent", what, "batch_invariant", [a], [moved])
+
+    def _failed(self) -> set[str]:
+        return {failure.check for failure in self.trial.failures}
+
+    def _count_inputs(self, got: list[torch.Tensor] | None) -> None:
+        tally = self.trial.tally
+        for recipe in self.case.tensors.values():
+            if recipe is not None:
+                tally.layouts[recipe.layout.name] += 1
+        if got is not None and any(tensor.numel() for tensor in got):
+            tally.situations = self.inputs.rows
+
+    def _count_judged(self, judgements: Sequence[Judgement]) -> None:
+        tally = self.trial.tally
+        decisive = torch.zeros(max(self.inputs.rows, 1), dtype=torch.bool)
+        for judged, owner in zip(judgements, self.owners, strict=True):
+            tally.elements += judged.right.numel()
+            tally.unspecified += int(judged.unspecified.sum())
+            tally.unbounded += int(judged.unbounded.sum())
+            decisive[owner[judged.decisive].clamp(min=0)] = True
+            ratio = float(judged.ratio.max()) if judged.ratio.numel() else 0.0
+            if ratio > tally.largest_ratio:
+                tally.largest_ratio, tally.largest_ratio_case = ratio, self.case
+        plain = self._plain()
+        self.trial.plain = tuple(plain[owner.clamp(min=0)] for owner in self.owners)
+        tally.plain_situations = int(plain.sum())
+        tally.decisive_situations = int((decisive & plain).sum())
+
+    def _plain(self) -> torch.Tensor:
+        """By situation: whether its values come from no cancellation family; families are counted on the way."""
+        plain = torch.ones(max(self.inputs.rows, 1), dtype=torch.bool)
+        for name, recipe in self.case.tensors.items():
+            if recipe is None:
+                continue
+            used = torch.from_numpy(used_rows(self.contract, self.case, name)) % len(recipe.rows)
+            for at, row in enumerate(recipe.rows):
+                here = used == at
+                count = int(here.sum())
+                if not count:
+                    continue
+                self.trial.tally.families[row.family] += count
+                if row.family != "literal" and "cancellation" in find(self.contract, row.family).tags:
+                    plain[here] = False
+        return plain
+
+    @contextmanager
+    def _timed(self, what: str) -> Any:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.trial.tally.seconds[what] += time.perf_counter() - start  # type: ignore[assignment]
+
+
+def _untouched(execution: Execution, number: int) -> torch.Tensor:
+    """Mask of elements of a returned tensor that still hold the fill of the memory it lies in."""
+    tensor = execution.value[number]
+    for block in execution.blocks:
+        if block.holds(tensor):
+            return block.untouched(tensor).cpu()
+    return torch.zeros(tensor.shape, dtype=torch.bool)
