@@ -8,7 +8,7 @@ elements, undefined lanes filled, addresses checked.
 from __future__ import annotations
 
 from .execution import Execution, Outcome, cpu, execute
-from .faults import MemoryFault, NotSimulated
+from .faults import Fault, MemoryFault, NotSimulated
 from .origin import locate
 
-__all__ = ["Execution", "MemoryFault", "NotSimulated", "Outcome", "cpu", "execute", "locate"]
+__all__ = ["Execution", "Fault", "MemoryFault", "NotSimulated", "Outcome", "cpu", "execute", "locate"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -41,6 +42,29 @@ _CONTENTS: Final[dict[Any, Callable[[Sequence[Any], dict[str, Any]], Any]]] = {
 }
 
 
+class Watcher(Protocol):
+    """Who wants to know what becomes of tensors."""
+
+    def seen(self, values: Any) -> None:
+        """An operator returned these."""
+
+    def written(self, values: Any) -> None:
+        """An operator wrote to these arguments."""
+
+    def fresh(self, block: Block) -> None:
+        """A block was allocated, and holds nothing but its fill."""
+
+
+@functools.cache
+def _written(func: Any) -> tuple[tuple[int, str], ...]:
+    """Position and name of the arguments that an operator writes to."""
+    return tuple(
+        (number, argument.name)
+        for number, argument in enumerate(func._schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write
+    )
+
+
 class GuardedAllocation(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While active, ``empty``, ``zeros``, ``ones``, ``full`` and their relatives return views into guarded
     blocks.
@@ -50,10 +74,9 @@ class GuardedAllocation(TorchDispatchMode):  # type: ignore[no-untyped-call]
     and devices other than the CPU and CUDA.
     """
 
-    def __init__(self, fill: str, seen: Callable[[Any], None] | None = None) -> None:
-        """``seen`` is called with what every operator returns."""
+    def __init__(self, fill: str, watcher: Watcher | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._fill, self._seen = fill, seen
+        self._fill, self._watcher = fill, watcher
         self._blocks: list[tuple[Block, weakref.ref[torch.Tensor]]] = []
 
     @property
@@ -65,8 +88,12 @@ class GuardedAllocation(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = self._call(func, types, args, kwargs or {})
-        if self._seen is not None:
-            self._seen(result)
+        if self._watcher is not None:
+            self._watcher.seen(result)
+            for number, name in _written(func):
+                tensor = args[number] if number < len(args) else (kwargs or {}).get(name)
+                if tensor is not None:
+                    self._watcher.written(tensor)
         return result
 
     def _call(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -88,6 +115,8 @@ class GuardedAllocation(TorchDispatchMode):  # type: ignore[no-untyped-call]
         value = contents(args, kwargs)
         if value is not _UNDEFINED:
             block.view.fill_(value)
+        elif self._watcher is not None:
+            self._watcher.fresh(block)
         # A tensor with a second owner would be copied on its way out, and its resizing would go unseen.
         given = block.alias()
         self._blocks.append((block, weakref.ref(given)))

@@ -1,19 +1,28 @@
-"""Atomic operations: lanes that share an address take turns, in lane order."""
+"""Atomic operations: lanes that share an address take turns, in the order of programs, then of lanes.
+
+An atomic operation whose result nobody uses need not be done at once: what programs that run together do to
+an element is applied in the order of the programs, each with all of its operations, when the last is done.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from .access import _active, _check_address, _flattened, _places, check_written
 from .casts import Array, bits_of
-from .handles import Handle
-from .storage import Memory
+from .context import Context, Deferred
+from .faults import OrderMatters
+from .poison import poison_value
+from .storage import BEFORE, Region
+from .trace import Run
+from .value import Value
 
 Modify = Callable[[Array, Array], Array]
 
-READ_MODIFY_WRITE: Final[dict[str, Modify]] = {
+READ_MODIFY_WRITE: Final[dict[str, Any]] = {
     "ADD": np.add,
     "FADD": np.add,
     "MAX": np.maximum,
@@ -27,42 +36,145 @@ READ_MODIFY_WRITE: Final[dict[str, Modify]] = {
 }
 
 
-def _turns(addresses: Array, mask: Array) -> Iterator[Array]:
-    """Disjoint masks over the active lanes, in each of which every address occurs once."""
-    lanes = np.flatnonzero(mask)
-    active = addresses.flat[lanes]
-    order = np.argsort(active, kind="stable")
-    ranked = active[order]
-    first = np.concatenate([[True], ranked[1:] != ranked[:-1]]) if len(ranked) else np.zeros(0, bool)
+class Postponed(Value):
+    """The result of a deferred operation: there is none as long as nobody looks."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(np.zeros(1))
+
+    def __getattribute__(self, name: str) -> Any:
+        raise OrderMatters
+
+
+def update(origin: str | None, name: str) -> Run:
+    """Replace each element by ``modify(element, value)``; gives what each lane found."""
+    modify = READ_MODIFY_WRITE[name]
+
+    def run(context: Context, ptr: Value, value: Value, mask: Value) -> Value:
+        lanes = _active(context, mask)
+        shape = (
+            len(context.lanes),
+            *np.broadcast_shapes(ptr.data.shape, value.data.shape, mask.data.shape)[1:],
+        )
+        dtype = value.data.dtype
+        if lanes is not None and not lanes.any():
+            return Value(np.broadcast_to(poison_value(dtype, context.fill), shape), np.ones(shape, bool))
+        _check_address(context, origin, ptr, lanes)
+        programs, index, values, undef = _flattened(context, ptr.data, value, lanes)
+        if undef is not None and undef.any():
+            context.report(
+                "undefined values", origin, 0, None, "an atomic operation takes an undefined value"
+            )
+        together = len(context.lanes) > 1
+        if origin is None:
+            if together:
+                raise OrderMatters
+            [(region, _, index)] = _places(context, "writes", index, dtype.itemsize, programs)
+        else:
+            window = context.windows[origin]
+            region = window.region
+            check_written(context, window, index, programs, dtype.itemsize)
+        _claim(context, region)
+        if together:
+            if not isinstance(modify, np.ufunc):
+                raise OrderMatters
+            context.deferred.append(Deferred(region, dtype, modify, programs, index, values))
+            return Postponed()
+        _define(region, index, dtype.itemsize)
+        elements = region.elements(dtype)
+        found = np.zeros(len(index), dtype)
+        for turn in _turns(index):
+            old = elements[index[turn]]
+            elements[index[turn]] = modify(old, values[turn])
+            found[turn] = old
+        if lanes is None:
+            return Value(found.reshape(shape))
+        out = np.array(np.broadcast_to(poison_value(dtype, context.fill), shape))
+        active = np.broadcast_to(lanes, shape)
+        out[active] = found
+        return Value(out, ~active)
+
+    return run
+
+
+def compare_and_swap(origin: str | None) -> Run:
+    """Write ``value`` where the element's bits are ``expected``'s; gives what each lane found."""
+
+    def run(context: Context, ptr: Value, expected: Value, value: Value) -> Value:
+        if len(context.lanes) > 1:
+            raise OrderMatters
+        context.locks = True
+        _check_address(context, origin, ptr, None)
+        dtype = value.data.dtype
+        shape = (1, *np.broadcast_shapes(ptr.data.shape, value.data.shape)[1:])
+        programs, index, bits, _ = _flattened(context, ptr.data, Value(bits_of(value.data)), None)
+        wanted = np.broadcast_to(bits_of(expected.data), shape).reshape(-1)
+        if origin is None:
+            [(region, _, index)] = _places(context, "writes", index, dtype.itemsize, programs)
+        else:
+            region = context.windows[origin].region
+            check_written(context, context.windows[origin], index, programs, dtype.itemsize)
+        _claim(context, region)
+        _define(region, index, dtype.itemsize)
+        elements = region.elements(bits.dtype)
+        found = np.zeros(len(index), bits.dtype)
+        for turn in _turns(index):
+            old = elements[index[turn]]
+            swapped = turn[old == wanted[turn]]
+            elements[index[swapped]] = bits[swapped]
+            found[turn] = old
+        return Value(found.view(dtype).reshape(shape))
+
+    return run
+
+
+def apply_deferred(context: Context) -> None:
+    """Do what was put off, as if one program had run after the other."""
+    pending: dict[tuple[int, Any, int], list[Deferred]] = {}
+    for each in context.deferred:
+        pending.setdefault((id(each.region), each.dtype, id(each.modify)), []).append(each)
+    if len({key[0] for key in pending}) < len(pending):
+        raise OrderMatters  # two kinds of operation on one storage
+    for parts in pending.values():
+        programs, index, values = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("programs", "index", "values")
+        )
+        order = np.argsort(programs, kind="stable")
+        region, dtype = parts[0].region, parts[0].dtype
+        _define(region, index, dtype.itemsize)
+        parts[0].modify.at(region.elements(dtype), index[order], values[order])
+    context.deferred.clear()
+
+
+def _claim(context: Context, region: Region) -> None:
+    """Atomics do not mix with plain accesses while programs run together."""
+    key = id(region)
+    if not context.alone:
+        plain = (key in context.written and key not in context.updated) or key in context.reads
+        if plain or (context.watched is not None and key not in context.watched):
+            if context.watched is not None:
+                context.watched.add(key)
+            raise OrderMatters
+    context.keep(region)
+    context.updated.add(key)
+
+
+def _define(region: Region, index: Array, width: int) -> None:
+    shadow = region.shadow(width)
+    if shadow is not None and region.holes:
+        shadow[index] = BEFORE
+
+
+def _turns(index: Array) -> Iterator[Array]:
+    """Positions, a part at a time, in each of which every element occurs once."""
+    order = np.argsort(index, kind="stable")
+    ranked = index[order]
+    first = np.concatenate([[True], ranked[1:] != ranked[:-1]])
     starts = np.maximum.accumulate(np.where(first, np.arange(len(ranked)), 0))
     turn = np.empty(len(ranked), np.int64)
     turn[order] = np.arange(len(ranked)) - starts
-    for number in range(int(turn.max()) + 1 if len(turn) else 0):
-        chosen = np.zeros(addresses.shape, bool)
-        chosen.flat[lanes[turn == number]] = True
-        yield chosen
-
-
-def update(memory: Memory, ptr: Handle, values: Array, mask: Array, modify: Modify) -> Array:
-    """Replace each element by ``modify(element, value)``; returns what each lane found."""
-    addresses = ptr.data
-    values, mask = np.broadcast_to(values, addresses.shape), np.broadcast_to(mask, addresses.shape)
-    found = np.zeros(addresses.shape, values.dtype)
-    for lanes in _turns(addresses, mask):
-        old = memory.read(addresses, lanes, values.dtype.itemsize, ptr.region).view(values.dtype)
-        memory.write(addresses, lanes, bits_of(modify(old, values)), ptr.region)
-        found = np.where(lanes, old, found)
-    return found
-
-
-def compare_and_swap(memory: Memory, ptr: Handle, expected: Array, values: Array) -> Array:
-    """Write ``value`` where the element's bits are ``expected``'s; returns what each lane found."""
-    wanted = np.broadcast_to(bits_of(expected), ptr.data.shape)
-    bits = np.broadcast_to(bits_of(values), ptr.data.shape)
-    everywhere = np.ones(ptr.data.shape, bool)
-    found = np.zeros(ptr.data.shape, bits.dtype)
-    for lanes in _turns(ptr.data, everywhere):
-        old = memory.read(ptr.data, lanes, bits.dtype.itemsize, ptr.region)
-        memory.write(ptr.data, lanes & (old == wanted), bits, ptr.region)
-        found = np.where(lanes, old, found)
-    return found.view(values.dtype)
+    for number in range(int(turn.max()) + 1):
+        yield np.flatnonzero(turn == number)

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import triton
 import triton.language as tl
 from triton.backends.nvidia.compiler import CUDAOptions
 from triton.backends.nvidia.compiler import min_dot_size as _min_dot_size
@@ -37,6 +38,11 @@ __all__ = [
 
 LIBDEVICE_STUBS: Final = "triton.language.extra.libdevice"
 """The module of empty functions that the compiler replaces by the backend's libdevice."""
+
+TRIED: Final = ("3.6.", "3.7.", "3.9.")
+"""Versions that the tests run under. On another one `interpreter.tried` decides."""
+
+VERSION: Final[str] = triton.__version__
 
 LAUNCH_OPTIONS: Final = frozenset(CUDAOptions.__dataclass_fields__)
 """Keyword arguments of a launch that are not the kernel's own: num_warps, num_stages, …"""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -14,10 +15,14 @@ from ..errors import HarnessError, Unsupported
 from ..memory import Block
 from .allocation import GuardedAllocation
 from .capture import captured
-from .faults import NotSimulated
+from .faults import Fault, NotSimulated, StepLimit
 from .origin import locate
 from .watchdog import Expired, time_limit
 
+if TYPE_CHECKING:
+    from .watch import Watch
+
+Level = Literal["fast", "bitwise"]
 Outcome = Literal["returned", "raised", "declined", "hung"]
 
 
@@ -36,6 +41,12 @@ class Execution:
     """Triton launches, autotuning's trials included on a device."""
     printed: str = ""
     """stdout and stderr, and what kernels printed."""
+    findings: list[Fault] = field(default_factory=list)
+    """What the CPU executor saw kernels do wrong, the first of each kind, line and argument. None of it stops
+    a kernel, except for an access outside all storage, which ends in a `MemoryFault` as well."""
+    configs: dict[str, list[str]] = field(default_factory=dict)
+    """By name, the configurations of the autotuned kernels it launched on the CPU, in order: each is a kernel
+    of its own, which ``execute(..., configs={name: number})`` runs."""
 
     def where(self) -> str:
         """``file:line: Type: message`` of the error, at the user's own line; empty without one."""
@@ -50,12 +61,17 @@ def execute(
     device: str = "cpu",
     fill: str = "nan",
     timeout: float | None = None,
+    level: Level = "fast",
+    configs: Mapping[str, int] | None = None,
 ) -> Execution:
     """Call ``fn(*args, **kwargs)`` with its allocations guarded, its output captured and its time limited.
 
     ``fill`` ("nan", "+large", "-large") is what its own allocations hold before it writes them, what lies
     around them, and on the CPU what a masked load without ``other`` reads. On ``device="cpu"`` every Triton
     launch runs on the CPU; on a CUDA device kernels run compiled and the call ends when the device is idle.
+    ``level`` says how closely the CPU follows the device: "fast", or "bitwise" (`profile.Profile`).
+    ``configs`` chooses configurations of autotuned kernels on the CPU, by kernel name, out of those that
+    `Execution.configs` lists.
 
     An exception of ``fn`` ends up in the result. Unsupported or NotImplementedError before the first launch
     means that it declined; so does, at any time, a construct that the CPU executor lacks.
@@ -66,9 +82,13 @@ def execute(
             f"device {device!r} is neither the CPU nor CUDA: write device='cpu' or device='cuda'"
         )
     result = Execution("returned")
-    with captured(descriptors=kind == "cuda") as printed, _launches(kind, fill) as (launches, know):
-        know((*args, *(kwargs or {}).values()))
-        allocation = GuardedAllocation(fill, know)
+    with (
+        captured(descriptors=kind == "cuda") as printed,
+        _launches(kind, fill, level, configs) as (launches, watch),
+    ):
+        if watch is not None:
+            watch.seen((*args, *(kwargs or {}).values()))
+        allocation = GuardedAllocation(fill, watch)
         try:
             with time_limit(timeout), allocation:
                 result.value = fn(*args, **(kwargs or {}))
@@ -77,59 +97,62 @@ def execute(
         except Expired as expired:
             result.outcome = "hung"
             result.error = TimeoutError(f"no result after {timeout} s").with_traceback(expired.__traceback__)
+        except StepLimit as error:
+            result.outcome = "hung"
+            result.error = TimeoutError(str(error)).with_traceback(error.__traceback__)
         except (Unsupported, NotImplementedError) as error:
             declined = isinstance(error, NotSimulated) or launches() == 0
             result.outcome, result.error = "declined" if declined else "raised", error
         except (Exception, SystemExit) as error:
             result.outcome, result.error = "raised", error
         result.launches = launches()
+        if watch is not None:
+            result.findings = watch.findings(result.value, allocation.blocks)
+            result.configs = watch.configs
     result.blocks, result.printed = allocation.blocks, printed.text
     return result
 
 
 @contextlib.contextmanager
-def cpu(fill: str = "nan") -> Iterator[None]:
+def cpu(fill: str = "nan", *, level: Level = "fast") -> Iterator[None]:
     """Every Triton launch of the process runs on the CPU: ``with harness.cpu(): kernel[grid](...)``.
 
     Tensors are CPU tensors; kernels may have been decorated at any time and in any way. ``fill`` is what a
-    masked load without ``other`` reads.
+    masked load without ``other`` reads; ``level`` is how closely the CPU follows the device.
     """
     from .interpreter import interpreter
+    from .profile import PROFILES
 
-    with interpreter().session(fill):
+    with interpreter().session(fill, PROFILES[level]):
         yield
 
 
 @contextlib.contextmanager
-def _launches(kind: str, fill: str) -> Iterator[tuple[Callable[[], int], Callable[[Any], None]]]:
-    """Send launches where they belong: (how many there were, what to call with tensors they may reach).
+def _launches(
+    kind: str, fill: str, level: Level, configs: Mapping[str, int] | None
+) -> Iterator[tuple[Callable[[], int], Watch | None]]:
+    """Send launches where they belong: (how many there were, who watches the memory).
 
     Without Triton there are none.
     """
     try:
         if kind == "cpu":
             from .interpreter import interpreter
+            from .profile import PROFILES
+            from .watch import Watch
         else:
             from .device import counted
-    except ImportError:
-        yield lambda: 0, lambda values: None
+    except ImportError as error:
+        if importlib.util.find_spec("triton") is not None:
+            raise NotSimulated(f"this version of Triton lacks what the executor needs: {error}") from error
+        yield lambda: 0, None
         return
     if kind == "cpu":
-        with interpreter().session(fill) as session:
-            yield lambda: session.launches, lambda values: session.memory.know(_tensors(values))
+        with interpreter().session(fill, PROFILES[level], configs) as session:
+            yield lambda: session.launches, Watch(session.memory, session.findings, session.configs)
     else:
         with counted() as count:
-            yield count, lambda values: None
-
-
-def _tensors(values: Any) -> Iterator[torch.Tensor]:
-    if isinstance(values, torch.Tensor):
-        yield values
-    elif isinstance(values, Mapping):
-        yield from _tensors(list(values.values()))
-    elif isinstance(values, list | tuple):
-        for value in values:
-            yield from _tensors(value)
+            yield count, None
 
 
 def _wait(device: torch.device) -> None:

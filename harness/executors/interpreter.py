@@ -11,17 +11,22 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import math
 import operator
 import threading
+import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from . import compat
+from ..errors import HarnessError
+from . import compat, constructs
 from .builder import Builder
 from .compat import core
+from .context import Findings
+from .faults import NotSimulated
 from .language import Language
 from .launch import Launcher
 from .profile import H200, Profile
@@ -37,9 +42,14 @@ _BINARY = (
 class Session:
     """What one execution may see and touch: its fill, its memory, its number of launches."""
 
-    def __init__(self, fill: str, profile: Profile, describe: Callable[[], str]) -> None:
+    def __init__(self, fill: str, profile: Profile, configs: Mapping[str, int]) -> None:
         self.fill, self.profile = fill, profile
-        self.memory = Memory(describe)
+        self.wanted = configs
+        """By the name of an autotuned kernel, which of its configurations to run; 0 where it is not named."""
+        self.configs: dict[str, list[str]] = {}
+        """The configurations of the autotuned kernels that were launched."""
+        self.memory = Memory()
+        self.findings = Findings()
         self.launches = 0
         self.tuned: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
@@ -54,7 +64,7 @@ class Interpreter:
             arch=None,
             default_dot_input_precision="tf32",
             allowed_dot_input_precisions=("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"),
-            max_num_imprecise_acc_default=0,
+            max_num_imprecise_acc_default=2**30,
             deprecated_fp8_dot_operand_dtypes=(),
             supported_fp8_dtypes=("fp8e4nv", "fp8e5"),
             instrumentation_mode="",
@@ -63,18 +73,16 @@ class Interpreter:
         self._sessions: list[Session] = []
         self._lock = threading.RLock()
         self._saved: list[tuple[Any, str, Any]] = []
-        builder = Builder(H200, Memory(self.describe), "nan", options, compat.min_dot_size)
-        self.language = Language(builder, lambda: self._launcher.warps)
-        self._launcher = Launcher(self.language)
+        self.language = Language(Builder(H200, options, compat.min_dot_size))
+        self.launcher = Launcher(self.language)
         self._patches = list(self._replacements())
 
-    def describe(self) -> str:
-        return self._launcher.describe()
-
     @contextlib.contextmanager
-    def session(self, fill: str, profile: Profile = H200) -> Iterator[Session]:
+    def session(
+        self, fill: str, profile: Profile = H200, configs: Mapping[str, int] | None = None
+    ) -> Iterator[Session]:
         """Launches run here until the block is left; undefined lanes of a masked load hold ``fill``."""
-        session = Session(fill, profile, self.describe)
+        session = Session(fill, profile, configs or {})
         with self._lock:
             self._enter(session)
         try:
@@ -103,27 +111,46 @@ class Interpreter:
 
     def _select(self) -> None:
         if self._sessions:
-            session, builder = self._sessions[-1], self.language.builder
-            builder.memory, builder.fill, builder.profile = session.memory, session.fill, session.profile
+            self.language.builder.profile = self._sessions[-1].profile
 
     def launch(self, kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
         if warmup:
             return
         with self._lock:
-            self._sessions[-1].launches += 1
-            self._launcher.run(kernel, grid, args, kwargs)
+            session = self._sessions[-1]
+            session.launches += 1
+            self.launcher.run(kernel, grid, args, kwargs, session.memory, session.fill, session.findings)
 
     def _autotuned(self, run: Callable[..., Any], tuner: Any, *args: Any, **kwargs: Any) -> Any:
-        """The first configuration that pruning leaves, chosen by Triton's own code on equal times.
+        """The configuration that is wanted, or the first that pruning leaves, chosen by Triton's own code.
 
         What it learns is kept for the session only: a choice made here means nothing on a device.
         """
         session = self._sessions[-1]
+        name = tuner.base_fn.__name__
+        known = session.configs.setdefault(name, [])
+        if len(tuner.configs) == 1 and not known:
+            known.append(str(tuner.configs[0]))
         saved, tuner.cache = tuner.cache, session.tuned.setdefault(tuner, {})
         try:
             return run(tuner, *args, **kwargs)
         finally:
             tuner.cache = saved
+
+    def _timed(self, tuner: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
+        """No time at all for the configuration that is wanted, which makes Triton choose it."""
+        session = self._sessions[-1]
+        name = tuner.base_fn.__name__
+        known = session.configs.setdefault(name, [])
+        if str(config) not in known:
+            known.append(str(config))
+        wanted = session.wanted.get(name, 0)
+        if not 0 <= wanted < len(tuner.configs):
+            raise HarnessError(
+                f"configs={{{name!r}: {wanted}}}, but {name} has {len(tuner.configs)} configurations, "
+                "counted from 0"
+            )
+        return [0.0 if known.index(str(config)) == wanted else 1.0] * 3
 
     def _replacements(self) -> Iterator[tuple[Any, str, Any]]:
         """(owner, attribute, replacement)"""
@@ -133,7 +160,7 @@ class Interpreter:
             yield kind, "__call__", _method(language.inline)
         tune = functools.partial(self._autotuned, compat.Autotuner.run)
         yield compat.Autotuner, "run", _method(tune)
-        yield compat.Autotuner, "_bench", lambda tuner, *args, config, **meta: [0.0, 0.0, 0.0]
+        yield compat.Autotuner, "_bench", _method(self._timed)
         yield compat.Autotuner, "check_disk_cache", lambda tuner, key, configs, bench: bool(bench())
 
         for owner in (core.tensor, core.tensor_descriptor_base):
@@ -206,6 +233,39 @@ def _on_tensors(attribute: str, original: Callable[..., Any]) -> Callable[..., A
     return method
 
 
-@functools.cache
 def interpreter() -> Interpreter:
+    """The interpreter; under a Triton that was never tried, after a look at what works there."""
+    made = _made()
+    tried(compat.VERSION)
+    return made
+
+
+@functools.cache
+def _made() -> Interpreter:
     return Interpreter()
+
+
+@functools.cache
+def tried(version: str) -> None:
+    """Nothing, for versions of Triton that the tests run under.
+
+    On any other, every construct is tried: a warning names those that fail, and where not even a masked load
+    works, kernels are not run at all.
+    """
+    if version.startswith(compat.TRIED):
+        return
+
+    def run(function: Callable[[], None]) -> BaseException | None:
+        with _made().session("nan"), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                function()
+            except Exception as error:
+                return error
+        return None
+
+    failed = constructs.missing(run)
+    text = f"Triton {version} was never tried: " + "; ".join(f"{name}: {why}" for name, why in failed.items())
+    if "masked load and store" in failed:
+        raise NotSimulated(text)
+    if failed:
+        warnings.warn(text, RuntimeWarning, stacklevel=2)

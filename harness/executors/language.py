@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
+import math
 import operator
+import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
-from . import compat, reductions
+from . import compat, loops
 from .builder import Builder
-from .casts import Array
-from .compat import core, standard, tl
+from .compat import core, tl
+from .elementwise import numpy_type
 from .faults import AmbiguousCondition, NotSimulated
+from .functions import Functions
 from .handles import Handle
 from .rewrite import rewrite
 from .semantic import Semantic
+from .trace import Tracer
 
 
 class Language:
     """The meaning of names, calls and operators inside a kernel, over one `Builder`."""
 
-    def __init__(self, builder: Builder, warps: Callable[[], int]) -> None:
+    def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.semantic = Semantic(builder)
-        self._warps = warps
+        self.warps = 4
+        self.functions = Functions(self)
+        self._sources: set[str] = set()
         self._bodies: weakref.WeakKeyDictionary[types.FunctionType, tuple[str, Callable[..., Any]]] = (
             weakref.WeakKeyDictionary()
         )
@@ -37,6 +42,7 @@ class Language:
             core.associative_scan: self.scan,
             core._reduce_with_indices: self.reduce_with_indices,
             core.map_elementwise: self.map_elementwise,
+            core.dot_scaled: _refused("dot_scaled"),
             core.static_assert: _static_assert,
             core.static_print: print,
             core.multiple_of: lambda x, values: x,
@@ -86,10 +92,11 @@ class Language:
 
     def truth(self, value: Any) -> bool:
         if isinstance(value, core.tensor):
-            data = value.handle.data
-            if data.size != 1:
-                raise AmbiguousCondition(f"a block of shape {data.shape} is no condition: reduce it first")
-            return bool(data.flat[0])
+            if math.prod(value.handle.shape) != 1:
+                raise AmbiguousCondition(
+                    f"a block of shape {value.handle.shape} is no condition: reduce it first"
+                )
+            return bool(self.builder.tracer.decide(value.handle))
         condition = getattr(core, "condition", None)
         return self.truth(value.condition) if condition and isinstance(value, condition) else bool(value)
 
@@ -106,6 +113,27 @@ class Language:
         if self.builder.options.debug:
             self.semantic.device_assert(self.semantic.to_tensor(condition()), str(message()), None)
 
+    # what is recorded
+
+    @contextlib.contextmanager
+    def recording(self, tracer: Tracer) -> Iterator[None]:
+        """The front end's values go to ``tracer`` until the block is left."""
+        outer = self.builder.tracer
+        self.builder.tracer = tracer
+        try:
+            yield
+        finally:
+            self.builder.tracer = outer
+
+    def line(self) -> str:
+        """``file:line`` at which the kernel stands, in its own source rather than in a library of Triton."""
+        frame: types.FrameType | None = sys._getframe(2)
+        while frame is not None:
+            if frame.f_code.co_filename in self._sources:
+                return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            frame = frame.f_back
+        return ""
+
     # functions
 
     def inline(self, function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -119,17 +147,32 @@ class Language:
         known = self._bodies.get(jit.fn)
         if known is None or known[0] != jit.src:
             known = self._bodies[jit.fn] = (jit.src, rewrite(jit, self))
+            if not jit.fn.__module__.startswith("triton."):
+                self._sources.add(jit.fn.__code__.co_filename)
         return known[1]
 
     def range(self, *bounds: Any, **hints: Any) -> Iterator[Any]:
-        """The loop variable is a scalar tensor of the bounds' type, as the compiler makes it."""
+        """The loop variable is a scalar tensor of the bounds' type, as the compiler makes it.
+
+        Whether there is another round is decided round by round, so that programs whose loops differ in
+        length share all rounds but the last.
+        """
         bounds = _bounds(bounds, hints.get("step"))
         kinds = [self.semantic.to_tensor(bound).dtype for bound in bounds]
         kind = functools.reduce(self.semantic.integer_promote_impl, kinds, tl.int32)
-        dtype = self.semantic.to_tensor(0).handle.data.dtype if kind == tl.int32 else np.dtype(kind.name)
-        whole = [int(b.handle.data.flat[0]) if isinstance(b, core.tensor) else int(b) for b in bounds]
-        for index in builtins.range(*whole):
-            yield core.tensor(Handle(np.array([index]).astype(dtype), kind), kind)
+        start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+        if not any(isinstance(bound, core.tensor) for bound in (start, stop, step)):
+            literal = getattr(self.builder, f"get_{kind.name}")
+            for index in builtins.range(int(start), int(stop), int(step)):
+                yield core.tensor(literal(index), kind)
+            return
+        emit = self.builder.tracer.emit
+        handles = tuple(self.semantic.to_tensor(bound).handle for bound in (start, stop, step))
+        count = emit(loops.rounds, handles, (), tl.int64, pure=True)
+        at = 0
+        while self.builder.tracer.decide(emit(loops.more(at), (count,), (), tl.int1, pure=True)):
+            yield core.tensor(emit(loops.index(at, numpy_type(kind)), handles, (), kind, pure=True), kind)
+            at += 1
 
     # reductions
 
@@ -137,106 +180,59 @@ class Language:
         """tl.reduce: in the order of the device, in the element's format."""
         inputs = input if isinstance(input, tuple | core.tuple) else (input,)
         axis, keep_dims = core._unwrap_if_constexpr(axis), core._unwrap_if_constexpr(keep_dims)
-        shape = tuple(_sizes(inputs[0]))
-        values = tuple(part.handle.data for part in inputs)
+        handles = tuple(part.handle for part in inputs)
+        shape = handles[0].shape
         if axis is None:
-            values, kept = tuple(value.reshape(-1) for value in values), (1,) * len(shape)
-            at = 0
+            total = (math.prod(shape),)
+            handles = tuple(self.builder.create_reshape(handle, total, False) for handle in handles)
+            at, left, kept = 0, (), (1,) * len(shape)
         else:
             at = core._wrap_axis(axis, len(shape))
-            kept = (*shape[:at], 1, *shape[at + 1 :])
-        results = self._reduce(values, [part.dtype for part in inputs], at, combine_fn)
+            left, kept = (*shape[:at], *shape[at + 1 :]), (*shape[:at], 1, *shape[at + 1 :])
+        types = [part.dtype for part in inputs]
+        run = self.functions.reduction(combine_fn, types, handles[0].shape, at)
+        results = self.builder.several(run, handles, [(left, kind) for kind in types])
         if keep_dims:
-            results = tuple(result.reshape(kept) for result in results)
-        made = tuple(_tensor(result, part.dtype) for result, part in zip(results, inputs, strict=True))
-        return made if isinstance(input, tuple | core.tuple) else made[0]
-
-    def _reduce(
-        self, values: reductions.Values, types: list[Any], axis: int, combine_fn: Any
-    ) -> reductions.Values:
-        first = values[0]
-        if combine_fn is standard._elementwise_max or combine_fn is standard._elementwise_min:
-            largest = combine_fn is standard._elementwise_max
-            return (reductions.extreme_of(first, axis, largest=largest),)
-        if combine_fn is standard._sum_combine and first.dtype.kind in "iu":
-            return (np.add.reduce(first, axis=axis, dtype=first.dtype),)
-        for function, largest in _LEFTMOST.items():
-            if combine_fn is getattr(standard, function):
-                found = reductions.first_extreme(values, axis, largest=largest)
-                if found is not None:
-                    return found
-        spread = self.builder.profile.spread(first.shape, axis, first.dtype.itemsize, self._warps())
-        return reductions.reduce(values, axis, self._combine(combine_fn, types), spread)
+            results = tuple(self.builder.create_reshape(result, kept, False) for result in results)
+        return self._made(results, isinstance(input, tuple | core.tuple))
 
     def scan(self, input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any) -> Any:
         """tl.associative_scan, log2(n) combinations deep."""
         inputs = input if isinstance(input, tuple | core.tuple) else (input,)
         axis = core._wrap_axis(core._unwrap_if_constexpr(axis), len(inputs[0].shape))
+        handles = tuple(part.handle for part in inputs)
         types = [part.dtype for part in inputs]
-        values = tuple(part.handle.data for part in inputs)
-        backwards = bool(core._unwrap_if_constexpr(reverse))
-        results = reductions.scan(values, axis, self._combine(combine_fn, types), reverse=backwards)
-        made = tuple(_tensor(result, kind) for result, kind in zip(results, types, strict=True))
-        return made if isinstance(input, tuple | core.tuple) else made[0]
+        run = self.functions.scan(combine_fn, types, axis, bool(core._unwrap_if_constexpr(reverse)))
+        results = self.builder.several(run, handles, [(handles[0].shape, kind) for kind in types])
+        return self._made(results, isinstance(input, tuple | core.tuple))
 
     def reduce_with_indices(
         self, input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_: Any
     ) -> Any:
-        axis = core._wrap_axis(core._unwrap_if_constexpr(axis), len(input.shape))
-        shape = tuple(_sizes(input))
-        along = [1] * len(shape)
-        along[axis] = shape[axis]
-        index = np.broadcast_to(np.arange(shape[axis], dtype=np.int32).reshape(along), shape)
-        return self.reduce((input, _tensor(index, tl.int32)), axis, combine_fn, keep_dims)
+        shape = input.handle.shape
+        axis = core._wrap_axis(core._unwrap_if_constexpr(axis), len(shape))
+        index = self.builder.create_make_range(None, 0, shape[axis])
+        for at in builtins.range(len(shape)):
+            if at != axis:
+                index = self.builder.create_expand_dims(index, at)
+        index = self.builder.create_broadcast(index, shape)
+        return self.reduce((input, _tensor(index)), axis, combine_fn, keep_dims)
 
     def map_elementwise(self, function: Any, *args: Any, pack: Any = 1, **_: Any) -> Any:
-        """tl.map_elementwise: element by element, since ``function`` may branch on each."""
+        """tl.map_elementwise: each element is a program of its own, since ``function`` may branch on each."""
         if core._unwrap_if_constexpr(pack) != 1:
             raise NotSimulated("the CPU executor has no map_elementwise with pack > 1")
         args = self.semantic.broadcast_tensors(*args)
+        handles = tuple(arg.handle for arg in args)
         types = [arg.dtype for arg in args]
-        rows = [arg.handle.data.reshape(-1) for arg in args]
-        shape = args[0].handle.data.shape
-        results = [
-            self._scalars(function, types, [row[at : at + 1] for row in rows]) for at in range(rows[0].size)
-        ]
-        made = tuple(
-            _tensor(
-                np.concatenate([result[at].handle.data for result in results]).reshape(shape),
-                results[0][at].dtype,
-            )
-            for at in range(len(results[0]))
-        )
-        return made if len(made) > 1 else made[0]
+        made = self.functions.result_types(function, types)
+        run = self.functions.elementwise(function, types)
+        results = self.builder.several(run, handles, [(handles[0].shape, kind) for kind in made])
+        return self._made(results, len(results) > 1)
 
-    def _combine(self, combine_fn: Any, types: list[Any]) -> reductions.Combine:
-        """A kernel's combine function on arrays; on one element after the other if it branches."""
-        ufunc = _UFUNCS.get(getattr(combine_fn, "__name__", "")) if combine_fn in _library() else None
-        if ufunc is not None:
-            return lambda left, right: (np.asarray(ufunc(left[0], right[0])),)
-
-        def combine(left: reductions.Values, right: reductions.Values) -> reductions.Values:
-            shape = left[0].shape
-            try:
-                tensors = [_tensor(part, kind) for part, kind in zip((*left, *right), types * 2, strict=True)]
-                results = _several(self.inline(combine_fn, *tensors))
-                return tuple(np.broadcast_to(part.handle.data, shape) for part in results)
-            except AmbiguousCondition:
-                rows = [part.reshape(-1) for part in (*left, *right)]
-                each = [
-                    self._scalars(combine_fn, types * 2, [row[at : at + 1] for row in rows])
-                    for at in range(rows[0].size)
-                ]
-                return tuple(
-                    np.concatenate([result[at].handle.data for result in each]).reshape(shape)
-                    for at in range(len(types))
-                )
-
-        return combine
-
-    def _scalars(self, function: Any, types: list[Any], values: list[Array]) -> tuple[Any, ...]:
-        made = [core.tensor(Handle(value, kind), kind) for value, kind in zip(values, types, strict=True)]
-        return _several(self.inline(function, *made))
+    def _made(self, handles: tuple[Handle, ...], several: bool) -> Any:
+        made = tuple(_tensor(handle) for handle in handles)
+        return made if several else made[0]
 
     # details
 
@@ -268,33 +264,6 @@ class Language:
         return functools.reduce(combine, tensors) if tensors else value
 
 
-_LEFTMOST = {
-    "_argmax_combine_tie_break_left": True,
-    "_argmin_combine_tie_break_left": False,
-}
-_UFUNCS: dict[str, Any] = {
-    "_sum_combine": np.add,
-    "_prod_combine": np.multiply,
-    "_xor_combine": np.bitwise_xor,
-    "_or_combine": np.bitwise_or,
-}
-
-
-class _Identities:
-    """Membership by identity: hashing a JITFunction hashes its source."""
-
-    def __init__(self, items: Iterator[Any]) -> None:
-        self._ids = {id(item) for item in items}
-
-    def __contains__(self, item: Any) -> bool:
-        return id(item) in self._ids
-
-
-@functools.cache
-def _library() -> _Identities:
-    return _Identities(getattr(standard, name) for name in _UFUNCS)
-
-
 def _bounds(bounds: tuple[Any, ...], step: Any) -> tuple[Any, ...]:
     if step is not None:
         bounds = (*((0, *bounds) if len(bounds) == 1 else bounds), step)
@@ -305,21 +274,19 @@ def _static_range(*bounds: Any, step: Any = None) -> range:
     return range(*map(operator.index, _bounds(bounds, step)))
 
 
+def _refused(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotSimulated(f"the CPU executor does not implement {name!r}")
+
+    return refuse
+
+
 def _static_assert(condition: Any, message: Any = "", **_: Any) -> None:
     if not core._unwrap_if_constexpr(condition):
         raise AssertionError(core._unwrap_if_constexpr(message))
 
 
-def _several(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, tuple | core.tuple) else (value,)
-
-
-def _sizes(x: Any) -> list[int]:
-    return [int(size.value) for size in x.shape]
-
-
-def _tensor(data: Array, kind: Any) -> Any:
-    """A tensor of element type ``kind``; an array without axes is a scalar."""
-    if data.ndim == 0:
-        return core.tensor(Handle(data.reshape(1), kind), kind)
-    return core.tensor(Handle(data, kind), core.block_type(kind, list(data.shape)))
+def _tensor(handle: Handle) -> Any:
+    """A tensor of its handle's type; without axes it is a scalar."""
+    kind = handle.dtype
+    return core.tensor(handle, core.block_type(kind, list(handle.shape)) if handle.shape else kind)

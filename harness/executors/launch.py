@@ -2,106 +2,140 @@
 
 from __future__ import annotations
 
+import math
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 
 from . import compat
-from .casts import convert
-from .compat import core, tl
-from .elementwise import numpy_type
+from .atomics import apply_deferred
+from .binding import Binding, bind
+from .compat import core
+from .context import Context, Findings
+from .engine import Run
+from .faults import OrderMatters
 from .handles import Handle
 from .language import Language
-from .storage import Region
+from .storage import Memory
+from .trace import Tracer, Tree
+
+TOGETHER = 1 << 18
+"""Elements of the largest block, over all programs that run at once."""
+MOST_REGISTERS = 1 << 19
+"""A tree that has grown beyond this many values is dropped after the launch."""
 
 
 class Launcher:
-    """Runs launches through a `Language`, one program at a time."""
+    """Runs launches through a `Language`, as many programs at once as memory allows."""
 
     def __init__(self, language: Language) -> None:
         self.language = language
-        self.warps = 4
-        self._kernel = ""
-        self._descriptors: dict[int, Any] = {}
+        self.together = TOGETHER
+        self._trees: weakref.WeakKeyDictionary[Any, dict[Any, Tree]] = weakref.WeakKeyDictionary()
 
-    def describe(self) -> str:
-        """The running kernel and program, for messages."""
-        return f"kernel {self._kernel!r}, program {self.language.builder.program},"
-
-    def run(self, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def run(
+        self,
+        kernel: Any,
+        grid: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        memory: Memory,
+        fill: str,
+        findings: Findings,
+    ) -> None:
         jit = compat.as_jit(kernel)
         for hook in kernel.pre_run_hooks:
             hook(*args, **kwargs)
-        bound, options = _bind(jit, args, kwargs)
-        size = _grid(grid(dict(bound)) if callable(grid) else grid, self.language.builder.profile.max_grid)
-        builder = self.language.builder
-        outer = (builder.options.debug, builder.grid, builder.program, self.warps, self._kernel)
+        language, builder = self.language, self.language.builder
+        own, options = _arguments(jit, args, kwargs)
+        size = _grid(grid(dict(own)) if callable(grid) else grid, builder.profile.max_grid)
+        programs = math.prod(size)
+        if not programs:
+            return
+        outer = (builder.options.debug, language.warps)
         builder.options.debug = bool(options.get("debug") or jit.debug)
-        builder.grid, self.warps, self._kernel = size, options.get("num_warps", 4), jit.fn.__name__
+        language.warps = options.get("num_warps", 4)
         try:
-            body = self.language.body(jit)
-            values = self._arguments(jit, bound)
+            binding = bind(jit, own, memory)
+            key = (binding.key, language.warps, builder.options.debug, builder.profile, jit.src)
+            tree = self._tree(jit, key, binding)
+            context = Context(jit.fn.__name__, size, binding.windows, memory, fill, findings)
             with np.errstate(all="ignore"):
-                for z in range(size[2]):
-                    for y in range(size[1]):
-                        for x in range(size[0]):
-                            builder.program = (x, y, z)
-                            body(**values)
+                _Launch(self, jit, tree, binding, context, programs).run()
         finally:
-            builder.options.debug, builder.grid, builder.program, self.warps, self._kernel = outer
+            builder.options.debug, language.warps = outer
 
-    def _arguments(self, jit: Any, bound: Mapping[str, Any]) -> dict[str, Any]:
-        values = {}
-        for parameter in jit.params:
-            value = core._unwrap_if_constexpr(bound[parameter.name])
-            values[parameter.name] = value if parameter.is_constexpr else self._argument(parameter, value)
-        return values
+    def _tree(self, jit: Any, key: Any, binding: Binding) -> Tree:
+        trees = self._trees.setdefault(jit.fn, {})
+        try:
+            tree = trees.get(key)
+        except TypeError:  # a compile-time value that cannot be hashed
+            return Tree(len(binding.values), binding.kept)
+        if tree is None or tree.registers > MOST_REGISTERS:
+            tree = trees[key] = Tree(len(binding.values), binding.kept)
+        return tree
 
-    def _argument(self, parameter: Any, value: Any) -> Any:
-        """What a kernel gets for a run-time argument: pointers and numbers as scalar tensors."""
-        if isinstance(value, tuple):
-            parts = [self._argument(parameter, part) for part in value]
-            return type(value)(*parts) if compat.is_namedtuple(value) else tuple(parts)
-        if isinstance(value, compat.TensorDescriptor):
-            return self._descriptor(parameter, value)
-        if hasattr(value, "data_ptr"):
-            return self._pointer(parameter, value)
-        if not isinstance(value, bool | int | float):
-            return value
-        ty = compat.scalar_type(value, parameter.annotation_type)
-        dtype = numpy_type(ty)
-        # A Python float enters as fp32, whatever arithmetic the launcher did on it in fp64.
-        exact = np.array([value], np.float64) if isinstance(value, float) else np.array([value])
-        return core.tensor(Handle(convert(exact, dtype), ty), ty)
 
-    def _pointer(self, parameter: Any, value: Any) -> Any:
-        base: torch.Tensor = getattr(value, "base", value) if not isinstance(value, torch.Tensor) else value
-        if base.device.type != "cpu":
-            raise ValueError(
-                f"argument {parameter.name!r} is on {base.device}, but kernels run on the CPU here"
+class _Launch:
+    """The programs of one launch, together or one after the other."""
+
+    def __init__(
+        self, launcher: Launcher, jit: Any, tree: Tree, binding: Binding, context: Context, programs: int
+    ) -> None:
+        self._launcher, self._language, self._jit = launcher, launcher.language, jit
+        self._tree, self._binding, self._context, self._programs = tree, binding, context, programs
+
+    def run(self) -> None:
+        context, findings = self._context, self._context.findings
+        if self._programs > 1 and not self._tree.sequential:
+            mark = findings.mark()
+            try:
+                self._together()
+            except OrderMatters:
+                self._tree.sequential = True
+            except Exception as error:
+                # Run again to find which program it would have been, and what the others had done by then.
+                if context.memory is None:
+                    raise error
+            else:
+                return
+            context.rewind()
+            findings.back_to(mark)
+        context.alone, context.watched = True, set()
+        for program in range(self._programs):
+            context.steps = 0
+            self._pass(np.array([program]))
+
+    def _together(self) -> None:
+        context, tree = self._context, self._tree
+        # The first program goes ahead and shows how large the blocks are.
+        start = 0
+        while start < self._programs:
+            count = max(1, self._launcher.together // tree.largest) if tree.traced else 1
+            context.watched = (
+                {id(self._binding.windows[origin].region) for origin in tree.stored if origin is not None}
+                if tree.traced and None not in tree.stored
+                else None
             )
-        region = Region(base.untyped_storage(), f"argument {parameter.name!r}")
-        ty = compat.pointer_to(compat.scalar_type(value, None), const=parameter.is_const)
-        return core.tensor(Handle(np.array([value.data_ptr()], np.uint64), ty, region), ty)
+            context.steps = 0
+            self._pass(np.arange(start, min(self._programs, start + count)))
+            apply_deferred(context)
+            context.settle()
+            start += count
 
-    def _descriptor(self, parameter: Any, value: Any) -> Any:
-        def whole(number: Any) -> Any:
-            return core.tensor(Handle(np.array([number], np.int64), tl.int64), tl.int64)
+    def _pass(self, lanes: Any) -> None:
+        Run(self._tree, self._front, self._language.line, self._context).all(lanes, self._binding.values)
 
-        made = self.language.semantic.make_tensor_descriptor(
-            base=self._pointer(parameter, value.base),
-            shape=[whole(size) for size in value.shape],
-            strides=[*(whole(stride) for stride in value.strides[:-1]), core.constexpr(value.strides[-1])],
-            block_shape=[core.constexpr(size) for size in value.block_shape],
-            padding_option=value.padding,
-        )
-        made.handle.round_to_tf32 = getattr(value, "round_f32_to_tf32", False)
-        return made
+    def _front(self, tracer: Tracer) -> tuple[Handle, ...]:
+        with self._language.recording(tracer):
+            body = self._language.body(self._jit)
+            body(**self._binding.made(tracer, self._language.semantic))
+        return ()
 
 
-def _bind(
+def _arguments(
     jit: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The kernel's own arguments, with defaults, and the launch options."""
@@ -112,7 +146,7 @@ def _bind(
             raise KeyError(f"{jit.fn.__name__} has no parameter {name!r}, and a launch no such option")
     bound = jit.signature.bind(*args, **own)
     bound.apply_defaults()
-    return dict(bound.arguments), options
+    return {name: core._unwrap_if_constexpr(value) for name, value in bound.arguments.items()}, options
 
 
 def _grid(grid: Any, limits: tuple[int, int, int]) -> tuple[int, int, int]:

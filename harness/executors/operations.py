@@ -37,9 +37,20 @@ def _extreme(ufunc: np.ufunc, x: Array, y: Array, sign: int) -> Array:
     return np.asarray(result)
 
 
-def clamp(x: Array, low: Array, high: Array, *, propagate_nan: bool) -> Array:
-    clamped = minimum(maximum(x, low), high)
-    return np.where(np.isnan(x), x, clamped) if propagate_nan else clamped
+def maximum_or_nan(x: Array, y: Array) -> Array:
+    return maximum(x, y, propagate_nan=True)
+
+
+def minimum_or_nan(x: Array, y: Array) -> Array:
+    return minimum(x, y, propagate_nan=True)
+
+
+def clamp(x: Array, low: Array, high: Array) -> Array:
+    return minimum(maximum(x, low), high)
+
+
+def clamp_or_nan(x: Array, low: Array, high: Array) -> Array:
+    return np.where(np.isnan(x), x, clamp(x, low, high))
 
 
 def absolute(x: Array) -> Array:
@@ -142,10 +153,18 @@ def _by_torch(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Arr
     return evaluate
 
 
+_LOG2_E: Final = np.float32(1.4426950408889634)
+
+
+def exp(x: Array) -> Array:
+    """exp(x) as exp2(x · log2 e), the product rounded to fp32 (ex2.approx, without flushing)."""
+    return np.asarray(np.exp2(x * _LOG2_E) if x.dtype == np.float32 else np.exp(x))
+
+
 erf: Final = _in_double(_by_torch(torch.special.erf))
 
 UNARY: Final[dict[str, Callable[[Array], Array]]] = {
-    "exp": np.exp,
+    "exp": exp,
     "exp2": np.exp2,
     "log": np.log,
     "log2": np.log2,

@@ -7,11 +7,12 @@ for sm_90 where the source says so.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 import numpy as np
+import triton
 
 from .casts import Array, bits_of
 
@@ -27,8 +28,26 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class TensorCore:
+    """One step of a tensor core: ``products`` of them and the running sum are aligned to the largest
+    exponent, cut to ``fraction`` bits behind its first, added, and cut to the accumulator's format."""
+
+    products: int
+    fraction: int
+
+
+@dataclass(frozen=True)
 class Profile:
-    name: str
+    """A device under one version of Triton, imitated at one level.
+
+    ``fast``: element types, casts, TF32 truncation, element type and order of reductions, flushing and NaN
+    rules are the device's; a dot adds in fp32 in the order of a BLAS, and a·b + c rounds twice.
+    ``bitwise``: dots add as the tensor cores do, and a·b + c is contracted to one FMA where Triton does.
+    """
+
+    device: str
+    triton: str
+    level: Literal["fast", "bitwise"]
     flushed: frozenset[str]
     """fp32 functions that read a subnormal argument as zero and return zero for a subnormal result."""
     tf32_bits: int
@@ -37,6 +56,18 @@ class Profile:
     """Contiguous bytes that one thread holds, which it adds one after the other."""
     lanes: int
     max_grid: tuple[int, int, int]
+    contracts: bool
+    """Whether Triton contracts a·b + c to one FMA by default."""
+    cores: Mapping[str, TensorCore] = field(hash=False)
+    """By the format of the inputs; others accumulate in a chain of FMAs."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.device}, Triton {self.triton}, {self.level}"
+
+    @property
+    def bitwise(self) -> bool:
+        return self.level == "bitwise"
 
     def flush(self, function: str, x: Array) -> Array:
         """``x`` with subnormals replaced by zeros of their sign, where ``function`` flushes on the device."""
@@ -64,12 +95,26 @@ class Profile:
         raise IndexError(f"axis {axis} of a block of shape {tuple(shape)}")
 
 
+_HOPPER: Final = {
+    "fp16": TensorCore(16, 25),
+    "bf16": TensorCore(16, 25),
+    "tf32": TensorCore(8, 25),
+    "fp8": TensorCore(32, 13),
+}
+"""[1, 2**-k, −1] loses k = 26, with fp8 k = 14, wherever the three stand."""
+
 H200: Final = Profile(
-    name="H200",
+    device="H200",
+    triton=triton.__version__,
+    level="fast",
     # sin, cos and log: libdevice's fused steps flush (PTX).
     flushed=frozenset({"exp2", "sqrt", "rsqrt", "erf", "sin"}),
     tf32_bits=11,
     vector_bytes=16,
     lanes=32,
     max_grid=(2**31 - 1, 65535, 65535),
+    cores=_HOPPER,
+    contracts=True,
 )
+
+PROFILES: Final[Mapping[str, Profile]] = {"fast": H200, "bitwise": replace(H200, level="bitwise")}

@@ -12,7 +12,7 @@ two along every axis.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,16 +26,16 @@ Combine: TypeAlias = Callable[[Values, Values], Values]
 def reduce(values: Values, axis: int, combine: Combine, spread: Spread) -> Values:
     """Combine all elements along ``axis``, which the results no longer have."""
     shape = (spread.repeats, spread.warps, spread.lanes, spread.run)
-    # [repeats, warps, lanes, run, the other axes]
-    parts = [np.moveaxis(value, axis, 0) for value in values]
-    parts = [part.reshape(*shape, *part.shape[1:]) for part in parts]
+    # [the axes before, repeats, warps, lanes, run, the axes after]
+    parts = [value.reshape(*value.shape[:axis], *shape, *value.shape[axis + 1 :]) for value in values]
+    before: tuple[Any, ...] = (slice(None),) * axis
     total: Values | None = None
     for repeat in range(spread.repeats):
         for element in range(spread.run):
-            own = tuple(part[repeat, :, :, element] for part in parts)
+            own = tuple(part[(*before, repeat, slice(None), slice(None), element)] for part in parts)
             total = own if total is None else combine(total, own)
     assert total is not None
-    for at in (1, 0):
+    for at in (axis + 1, axis):
         while total[0].shape[at] > 1:
             half = total[0].shape[at] // 2
             index = (slice(None),) * at
@@ -43,7 +43,7 @@ def reduce(values: Values, axis: int, combine: Combine, spread: Spread) -> Value
                 tuple(part[(*index, slice(0, half))] for part in total),
                 tuple(part[(*index, slice(half, None))] for part in total),
             )
-    return tuple(part.reshape(part.shape[2:]) for part in total)
+    return tuple(part.reshape(*part.shape[:axis], *part.shape[axis + 2 :]) for part in total)
 
 
 def scan(values: Values, axis: int, combine: Combine, *, reverse: bool) -> Values:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .compat import TritonSemantic, core
 
 
@@ -22,21 +20,20 @@ class Semantic(TritonSemantic):  # type: ignore[type-arg, unused-ignore]
     def broadcast_impl_value(self, lhs: Any, rhs: Any) -> tuple[Any, Any]:
         left, right = lhs.type.is_block(), rhs.type.is_block()
         if left and right:
-            if lhs.handle.data.shape == rhs.handle.data.shape:
+            if lhs.handle.shape == rhs.handle.shape:
                 return lhs, rhs
             both: tuple[Any, Any] = super().broadcast_impl_value(lhs, rhs)
             return both
         if left:
-            return lhs, self._splat(rhs, lhs.handle.data.shape)
-        return (self._splat(lhs, rhs.handle.data.shape), rhs) if right else (lhs, rhs)
+            return lhs, self._splat(rhs, lhs.handle.shape)
+        return (self._splat(lhs, rhs.handle.shape), rhs) if right else (lhs, rhs)
 
     def _splat(self, scalar: Any, shape: tuple[int, ...]) -> Any:
         key = (scalar.dtype.name, shape)
         if key not in self._types:
             self._types[key] = core.block_type(scalar.dtype, list(shape))
-        handle = scalar.handle
-        data = np.broadcast_to(handle.data.reshape((1,) * len(shape)), shape)
-        return core.tensor(handle.like(data), self._types[key])
+        ty = self._types[key]
+        return core.tensor(self.builder.create_splat(ty, scalar.handle), ty)
 
     def multiple_of(self, x: Any, values: Any) -> Any:
         return x

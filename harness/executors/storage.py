@@ -1,118 +1,134 @@
 """The memory a kernel may touch on the CPU executor: the storages of the tensors it can know of.
 
-Every access goes through here and is resolved against a storage, so that an address outside all of them
-becomes an error with a name instead of a crash. A pointer knows the argument it came from, and may only reach
-that argument's storage; one that lost its origin (built from an integer) may reach any storage the function
-has seen. Within a storage, the guards of `harness.memory` tell a stray access.
+A pointer knows the argument it came from, and may only reach that argument's storage; one that lost its
+origin (built from an integer) may reach any storage the function has seen. Beside each storage lies a shadow
+that knows which program wrote an element last, and which elements nobody ever wrote.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 import torch
 
 from .casts import Array
-from .faults import MemoryFault
+
+NEVER: Final = 0
+"""In a shadow: the element still holds what its allocation happened to hold."""
+BEFORE: Final = 1
+"""In a shadow: written by nobody that the executor watched, but holding a value."""
 
 
 class Region:
-    """The bytes of one storage, under the name by which a message calls it."""
+    """The bytes of one storage."""
 
-    def __init__(self, storage: torch.UntypedStorage, name: str) -> None:
-        self.name = name
+    def __init__(self, storage: torch.UntypedStorage) -> None:
         self.base, self.size = storage.data_ptr(), storage.nbytes()
         self._storage = storage
         whole = (ctypes.c_uint8 * self.size).from_address(self.base) if self.size else (ctypes.c_uint8 * 0)()
-        self._bytes: Array = np.ctypeslib.as_array(whole)
-        self._views: dict[int, Array] = {}
+        self.bytes: Array = np.ctypeslib.as_array(whole)
+        self._elements: dict[Any, Array] = {}
+        self._shadow: Array | None = None
+        self.width = 0
+        """Bytes of the elements that the shadow counts in."""
+        self.holes = False
+        """Whether the shadow may contain NEVER."""
+        self.fill: int | None = None
+        """The bits that an element holds as long as nobody wrote it; None where they are not one number."""
 
-    def elements(self, width: int) -> Array:
-        """The storage as unsigned integers of ``width`` bytes."""
-        if width not in self._views:
-            whole = self.size // width * width
-            self._views[width] = self._bytes[:whole].view(f"u{width}")
-        return self._views[width]
+    def elements(self, dtype: np.dtype[Any]) -> Array:
+        """The storage as elements of ``dtype``."""
+        found = self._elements.get(dtype)
+        if found is None:
+            whole = self.size // dtype.itemsize * dtype.itemsize
+            found = self._elements[dtype] = self.bytes[:whole].view(dtype)
+        return found
 
-    def inside(self, addresses: Array, width: int) -> Array:
-        """Bool: the addresses at which a whole element of ``width`` bytes lies in this storage."""
-        return addresses - np.uint64(self.base) < np.uint64(max(0, self.size - width + 1))
+    def shadow(self, width: int) -> Array | None:
+        """Int32, one for each element of ``width`` bytes; None where it counts in other elements."""
+        if self._shadow is None:
+            self.width = width
+            self._shadow = np.full(self.size // width, BEFORE, np.int32)
+        return self._shadow if self.width == width else None
 
-    def distance(self, address: int, width: int) -> str:
-        """Where a stray address lies, in words."""
-        if address < self.base:
-            return f"{self.base - address} bytes before {self.name}"
-        return f"{address + width - self.base - self.size} bytes past the end of {self.name}"
+    def forget(self, width: int) -> None:
+        """Everything was just allocated and holds nothing."""
+        self.width, self.holes = width, self.size > 0
+        self._shadow = np.full(self.size // width, NEVER, np.int32)
+        whole = self.elements(np.dtype(f"u{width}"))
+        self.fill = int(whole[0]) if len(whole) > 1 and whole[0] == whole[1] else None
+
+    def never(self, index: Array) -> Array | None:
+        """Bool: elements that nobody wrote, nor holds anything but the fill; None where there are none."""
+        if not self.holes or self._shadow is None:
+            return None
+        never = np.take(self._shadow, index, mode="clip") == NEVER
+        if self.fill is not None and never.any():
+            whole = self.elements(np.dtype(f"u{self.width}"))
+            never &= np.take(whole, index, mode="clip") == self.fill
+        return never if never.any() else None
+
+    def define(self) -> None:
+        """Something other than a kernel wrote here: it counts as written everywhere."""
+        if self.holes:
+            self._shadow, self.holes = None, False
+
+    def save(self) -> tuple[Array, Array | None]:
+        return self.bytes.copy(), None if self._shadow is None else self._shadow.copy()
+
+    def restore(self, saved: tuple[Array, Array | None]) -> None:
+        self.bytes[:] = saved[0]
+        self._shadow = saved[1]
 
 
 class Memory:
-    """All storages known to one execution, and the reads and writes of its kernels."""
+    """All storages known to one execution."""
 
-    def __init__(self, describe: Callable[[], str]) -> None:
-        self._describe = describe
-        self._known: dict[int, Region] = {}
+    def __init__(self) -> None:
+        self._known: dict[int, torch.UntypedStorage] = {}
+        self._regions: dict[int, Region] = {}
+        self.clock = BEFORE + 1
+        """The number under which the next program writes."""
 
-    def know(self, tensors: Iterable[torch.Tensor], name: str = "a tensor of the function") -> None:
+    def know(self, tensors: Iterable[torch.Tensor]) -> None:
         """Remember storages that a kernel may reach through addresses it reads from memory."""
         for tensor in tensors:
             if tensor.device.type == "cpu" and tensor.layout == torch.strided:
                 storage = tensor.untyped_storage()
-                if storage.data_ptr() not in self._known:
-                    self._known[storage.data_ptr()] = Region(storage, name)
+                self._known.setdefault(storage.data_ptr(), storage)
 
-    def read(self, addresses: Array, mask: Array | None, width: int, region: Region | None) -> Array:
-        """Elements of ``width`` bytes as unsigned integers [shape of addresses], 0 in masked-off lanes."""
-        out = np.zeros(addresses.shape, f"u{width}")
-        for part, lanes, index in self._resolve("reads", addresses, mask, width, region):
-            elements = part.elements(width)
-            if lanes is None:
-                return elements[index]
-            out[lanes] = elements[index]
-        return out
+    def region(self, tensor: torch.Tensor) -> Region:
+        """The region of a tensor; kept, with its shadow, if the storage is known."""
+        storage = tensor.untyped_storage()
+        address = storage.data_ptr()
+        region = self._regions.get(address)
+        if region is None:
+            region = Region(storage)
+            if address in self._known:
+                self._regions[address] = region
+        return region
 
-    def write(self, addresses: Array, mask: Array | None, values: Array, region: Region | None) -> None:
-        """Write unsigned integers; where lanes share an address, the last one stays."""
-        values = np.broadcast_to(values, addresses.shape)
-        width = values.dtype.itemsize
-        for part, lanes, index in self._resolve("writes", addresses, mask, width, region):
-            part.elements(width)[index] = values if lanes is None else values[lanes]
+    def find(self, tensor: torch.Tensor) -> Region | None:
+        """The region of a tensor, if it was ever made."""
+        return self._regions.get(tensor.untyped_storage().data_ptr())
 
-    def _resolve(
-        self, verb: str, addresses: Array, mask: Array | None, width: int, region: Region | None
-    ) -> Iterator[tuple[Region, Array | None, Array]]:
-        """Split the active lanes by storage: (storage, lanes or None for all, element index of each)."""
-        lanes = None if mask is None or mask.all() else np.broadcast_to(mask, addresses.shape)
-        active = addresses if lanes is None else addresses[lanes]
-        if not active.size:
-            return
-        if region is not None:
-            if not region.inside(active, width).all():
-                self._fault(verb, active[~region.inside(active, width)], width, region)
-            yield region, lanes, self._index(verb, active, width, region)
-            return
-        left = np.ones(addresses.shape, bool) if lanes is None else lanes.copy()
-        for known in list(self._known.values()):
-            here = left & known.inside(addresses, width)
-            if here.any():
-                yield known, here, self._index(verb, addresses[here], width, known)
-                left &= ~here
-        if left.any():
-            self._fault(verb, addresses[left], width, None)
+    def regions(self) -> list[Region]:
+        """Every known storage."""
+        for address, storage in self._known.items():
+            if address not in self._regions:
+                self._regions[address] = Region(storage)
+        return list(self._regions.values())
 
-    def _index(self, verb: str, addresses: Array, width: int, region: Region) -> Any:
-        offsets = (addresses - np.uint64(region.base)).view(np.int64)
-        if width > 1 and (offsets & (width - 1)).any():
-            stray = int(offsets[(offsets & (width - 1)) != 0][0])
-            raise MemoryFault(
-                f"{self._describe()} {verb} {width} bytes at byte {stray} of {region.name}, "
-                f"which is not a multiple of {width}"
-            )
-        return offsets // width if width > 1 else offsets
-
-    def _fault(self, verb: str, stray: Array, width: int, region: Region | None) -> None:
-        address = int(stray.flat[0])
-        where = f"at {address:#x}, in no known tensor" if region is None else region.distance(address, width)
-        raise MemoryFault(f"{self._describe()} {verb} {width} bytes {where}")
+    def ticket(self, programs: int) -> int:
+        """Numbers for the programs of a launch: program p writes under the first plus p."""
+        if self.clock + programs >= 2**31:
+            for region in self._regions.values():
+                if region._shadow is not None:
+                    np.minimum(region._shadow, BEFORE, out=region._shadow)
+            self.clock = BEFORE + 1
+        first = self.clock
+        self.clock += programs
+        return first

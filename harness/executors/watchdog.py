@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 RETRY = 0.25
 """Seconds after which the interruption is repeated, should the function have caught it."""
@@ -27,7 +29,30 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     """
     if seconds is None:
         yield
-    elif threading.current_thread() is threading.main_thread():
+        return
+    with _quiet(), _limited(seconds):
+        yield
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """An interruption that falls into a destructor is dropped by Python, and comes again: no word of it."""
+    reported = sys.unraisablehook
+
+    def report(unraisable: Any) -> None:
+        if unraisable.exc_type is not Expired:
+            reported(unraisable)
+
+    sys.unraisablehook = report
+    try:
+        yield
+    finally:
+        sys.unraisablehook = reported
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    if threading.current_thread() is threading.main_thread():
         with _by_signal(seconds):
             yield
     else:

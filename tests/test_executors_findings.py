@@ -1,0 +1,326 @@
+"""What the CPU executor sees a kernel do wrong, and what it must not complain of."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from harness.executors import Fault, MemoryFault, execute
+from harness.memory import allocate
+
+
+def findings(fn, *args, outcome="returned"):
+    execution = execute(fn, args, timeout=20)
+    assert execution.outcome == outcome, execution.where()
+    return execution.findings
+
+
+def one(fn, *args, outcome="returned") -> Fault:
+    (fault,) = findings(fn, *args, outcome=outcome)
+    return fault
+
+
+def line(kernel, text):
+    """``file:line`` of the first line of a kernel that contains ``text``."""
+    source, first = inspect.getsourcelines(kernel.fn)
+    return f"{__file__}:{first + next(at for at, each in enumerate(source) if text in each)}"
+
+
+def guarded(*shape, strides=None, value=1.0, dtype=torch.float32):
+    strides = strides or [math.prod(shape[at + 1 :]) for at in range(len(shape))]
+    block = allocate(shape, strides, dtype, "cpu", fill="nan")
+    block.view.fill_(value)
+    return block
+
+
+@triton.jit
+def copy(x, y, n, BLOCK: tl.constexpr, AHEAD: tl.constexpr = 0):
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + index, mask=index < n, other=0.0)
+    tl.store(y + index + AHEAD, value, mask=index < n)
+
+
+def test_a_right_kernel_has_no_findings():
+    def launch(x):
+        y = torch.empty(10, 3)
+        copy[(4,)](x, y, 30, BLOCK=8)
+        return y
+
+    assert findings(launch, guarded(30).view) == []
+
+
+def test_a_read_outside_the_storage():
+    x, y = torch.zeros(20), torch.zeros(64)
+    fault = one(lambda: copy[(8,)](x, y, 64, BLOCK=8), outcome="raised")
+    assert fault == Fault(
+        "out of bounds",
+        "reads 4 bytes 4 bytes past the end of argument 'x'",
+        line(copy, "tl.load"),
+        (2, 0, 0),
+        "x",
+        (20,),
+    )
+
+
+def test_an_error_while_running_is_located_in_the_kernel():
+    x, y = torch.zeros(20), torch.zeros(64)
+    execution = execute(lambda: copy[(8,)](x, y, 64, BLOCK=8))
+    assert isinstance(execution.error, MemoryFault)
+    number = line(copy, "tl.load").rpartition(":")[2]
+    assert f"test_executors_findings.py:{number}: MemoryFault" in execution.where()
+
+
+def test_a_write_outside_its_view():
+    def launch(x):
+        y = torch.empty(30)
+        copy[(4,)](x, y, 30, BLOCK=8, AHEAD=1)
+        return y
+
+    fault, unwritten = findings(launch, guarded(30).view)
+    assert (fault.kind, fault.program, fault.argument, fault.index) == (
+        "out of bounds",
+        (3, 0, 0),
+        "y",
+        (30,),
+    )
+    assert fault.line == line(copy, "tl.store") and "1 elements past the end of y" in fault.message
+    assert (unwritten.kind, unwritten.index) == ("written", (0,))
+
+
+@triton.jit
+def fill(y, n, step, BLOCK: tl.constexpr):
+    index = tl.arange(0, BLOCK)
+    tl.store(y + index * step, 1.0, mask=index < n)
+
+
+def test_a_write_into_a_gap():
+    block = guarded(4, 3, strides=[8, 2])
+    fault = one(lambda y: fill[(1,)](y, 6, 1, BLOCK=8), block.view)
+    assert (fault.kind, fault.argument, fault.index) == ("out of bounds", "y", (1,))
+    assert "a gap between the elements of y, at offset 1" in fault.message
+    assert findings(lambda y: fill[(1,)](y, 3, 2, BLOCK=4), block.view) == []
+
+
+def test_a_read_between_view_and_storage_is_undefined():
+    def launch(x):
+        y = torch.empty(32)
+        copy[(4,)](x, y, 32, BLOCK=8)
+        return y
+
+    fault = one(launch, guarded(30).view)
+    assert (fault.kind, fault.argument, fault.index) == ("undefined values", "y", (30,))
+    assert fault.program == (3, 0, 0) and fault.line == line(copy, "tl.store")
+
+
+@triton.jit
+def summed(x, y, n, HOW: tl.constexpr, BLOCK: tl.constexpr):
+    index = tl.arange(0, BLOCK)
+    mask = index < n
+    value = tl.load(x + index, mask=mask)
+    if HOW == "maximum":
+        value = tl.max(value, axis=0)
+    elif HOW == "where":
+        value = tl.sum(tl.where(mask, value * 2, 0.0), axis=0)
+    elif HOW == "and":
+        value = tl.sum((mask & (value > 0)).to(tl.float32), axis=0)
+    elif HOW == "dot":
+        square = tl.reshape(value, (16, 16))
+        value = tl.sum(tl.where(index < 1, tl.reshape(tl.dot(square, square), (256,)), 0.0), axis=0)
+    elif HOW == "scan":
+        value = tl.sum(tl.where(mask, tl.cumsum(value, 0), 0.0), axis=0)
+    elif HOW == "scan back":
+        value = tl.sum(tl.where(mask, tl.cumsum(value, 0, reverse=True), 0.0), axis=0)
+    elif HOW == "branch":
+        if tl.max(value, axis=0) > 3:  # noqa: SIM108
+            value = 1.0
+        else:
+            value = 2.0
+    elif HOW == "mask":
+        value = tl.sum(tl.load(x + index, mask=value > 0, other=0.0), axis=0)
+    elif HOW == "address":
+        value = tl.sum(tl.load(x + (value * 0).to(tl.int32)), axis=0)
+    tl.store(y, value)
+
+
+@pytest.mark.parametrize(
+    ("how", "texts"),
+    [
+        ("maximum", ["a stored value depends"]),
+        ("where", []),
+        ("and", []),
+        ("dot", ["a stored value depends"]),
+        ("scan", []),
+        ("scan back", ["a stored value depends"]),
+        ("branch", ["a branch depends"]),
+        ("mask", ["a mask depends"]),
+        ("address", ["an address depends", "a stored value depends"]),
+    ],
+)
+def test_an_undefined_lane_that_reaches_a_store_or_a_branch(how, texts):
+    def launch(x):
+        y = torch.empty(1)
+        summed[(1,)](x, y, 200, HOW=how, BLOCK=256)
+        return y
+
+    found = findings(launch, guarded(256).view)
+    assert {fault.kind for fault in found} <= {"undefined values"}
+    assert len(found) == len(texts) and all(text in f.message for f, text in zip(found, texts, strict=True))
+
+
+@triton.jit
+def plus(x, y, n, BLOCK: tl.constexpr):
+    index = tl.arange(0, BLOCK)
+    tl.store(y + index, tl.load(x + index, mask=index < n, other=0.0) + 1.0, mask=index < n)
+
+
+def test_memory_never_written():
+    def launch(written):
+        x, y = torch.empty(8), torch.empty(8)
+        if written:
+            written(x)
+        plus[(1,)](x, y, 8, BLOCK=8)
+        return y
+
+    fault = one(launch, None)
+    assert fault.kind == "undefined values" and "memory that was never written" in fault.message
+    ways = (
+        lambda x: x.fill_(1),
+        lambda x: torch.add(torch.ones(8), 1, out=x),
+        lambda x: x.numpy().fill(3),
+        lambda x: x.copy_(torch.ones(8)),
+        lambda x: plus[(1,)](torch.ones(8), x, 8, BLOCK=8),
+    )
+    for way in ways:
+        assert findings(launch, way) == []
+    half = one(launch, lambda x: plus[(1,)](torch.ones(8), x, 5, BLOCK=8))
+    assert half.index == (5,)
+
+
+@triton.jit
+def overlapping(y, SAME: tl.constexpr, BLOCK: tl.constexpr):
+    index = tl.program_id(0) * (BLOCK - 1) + tl.arange(0, BLOCK)
+    if SAME:  # noqa: SIM108
+        value = index
+    else:
+        value = tl.arange(0, BLOCK)
+    tl.store(y + index, value)
+
+
+def test_two_programs_that_store_different_values_race_and_equal_ones_do_not():
+    def launch(same):
+        y = torch.empty(22, dtype=torch.int32)
+        overlapping[(3,)](y, SAME=same, BLOCK=8)
+        return y
+
+    fault = one(launch, False)
+    assert (fault.kind, fault.argument, fault.index, fault.program) == ("race", "y", (7,), (1, 0, 0))
+    assert findings(launch, True) == []
+
+
+@triton.jit
+def handing_on(x, BLOCK: tl.constexpr):
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + index + BLOCK, tl.load(x + index) + 1)
+
+
+def test_reading_what_another_program_wrote_races():
+    fault = one(lambda x: handing_on[(3,)](x, BLOCK=8), guarded(32).view)
+    assert (fault.kind, fault.line) == ("race", line(handing_on, "tl.store"))
+
+
+@triton.jit
+def locked(lock, total):
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(total, tl.load(total) + tl.program_id(0))
+    tl.atomic_xchg(lock, 0)
+
+
+def test_programs_that_take_a_lock_do_not_race():
+    def launch():
+        lock, total = torch.zeros(1, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+        locked[(5,)](lock, total)
+        return total
+
+    execution = execute(launch)
+    assert execution.value.item() == 10 and execution.findings == []
+
+
+def test_elements_never_stored():
+    def launch(x):
+        y = torch.empty(4, 10)
+        plus[(1,)](x, y, 37, BLOCK=64)
+        return {"y": y, "x": x}
+
+    fault = one(launch, guarded(40).view)
+    assert (fault.kind, fault.index) == ("written", (3, 7))
+    assert "was never written (3 of 40 elements)" in fault.message
+
+
+@triton.jit
+def far(x, y, stride, WIDE: tl.constexpr):
+    row = tl.program_id(0) + 5
+    if WIDE:
+        row = row.to(tl.int64)
+    offset = row * stride
+    tl.store(y + tl.program_id(0), tl.load(x + offset % 7))
+
+
+def test_an_int32_offset_that_wraps_around():
+    x = guarded(8).view
+    for stride, wide, kinds in ((2**30, False, ["offset overflow"]), (2**30, True, []), (2**10, False, [])):
+
+        def launch(x, stride=stride, wide=wide):
+            y = torch.empty(2)
+            far[(2,)](x, y, stride, WIDE=wide)
+            return y
+
+        assert [f.kind for f in findings(launch, x) if f.kind == "offset overflow"] == kinds
+
+
+@triton.jit
+def hashed(y, seed, BLOCK: tl.constexpr):
+    index = tl.arange(0, BLOCK)
+    mixed = index * 1664525 * 1013904223 + seed
+    tl.store(y + index, mixed % 16)
+    tl.store(y + BLOCK + index, tl.randint(seed, index) % 16)
+
+
+def test_wrapping_in_a_hash_that_is_no_address_is_fine():
+    def launch():
+        y = torch.empty(64, dtype=torch.int32)
+        hashed[(1,)](y, 12345, BLOCK=32)
+        return y
+
+    assert findings(launch) == []
+
+
+@triton.jit
+def wild(x, y, n, BLOCK: tl.constexpr):
+    index = tl.arange(0, BLOCK)
+    offset = tl.where(index < n, index, 1000000000)
+    tl.store(y + offset, tl.load(x + offset, mask=index < n, other=0.0), mask=index < n)
+
+
+def test_masked_off_addresses_are_no_finding():
+    def launch(x):
+        y = torch.empty(5)
+        wild[(1,)](x, y, 5, BLOCK=8)
+        return y
+
+    assert findings(launch, guarded(5).view) == []
+
+
+def test_a_finding_is_made_once_for_each_line_and_argument():
+    def launch(x):
+        y = torch.empty(8)
+        for _ in range(3):
+            copy[(4,)](x, y, 32, BLOCK=8)
+        return y
+
+    assert len(findings(launch, guarded(32).view)) == 1
