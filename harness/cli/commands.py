@@ -1,0 +1,296 @@
+"""The commands. Each returns its exit status: PASS 0; FAIL, ERROR 1; INCONCLUSIVE, EMPTY 2."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import harness
+from harness import records
+from harness.case import Case
+from harness.cli import options
+from harness.cli.settings import element, names, settings
+from harness.cli.table import show_table
+from harness.cli.view import view
+from harness.errors import HarnessError
+from harness.jobs import Budget, Died, Local, Runner, Supervised, judge, judge_case, plan
+from harness.jobs.messages import Event, Explain, Found, Planned, Said, UnderTest
+from harness.records import FindingRecord, SavedFinding, VerdictRecord
+from harness.verdict import EXIT_STATUS
+
+USAGE = 3
+"""Exit status of a usage error and of an error of the harness itself."""
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    epilog="Exit status: PASS 0; FAIL, ERROR 1; INCONCLUSIVE, EMPTY 2; usage or internal error 3.",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _harness(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version")] = False,
+) -> None:
+    """Tell whether GPU kernels are numerically right."""
+    if version:
+        print(f"harness {harness.__version__}")
+        raise typer.Exit(0)
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(USAGE)
+
+
+@app.command()
+def check(
+    target: options.Target,
+    contract: options.As = "",
+    dtype: options.Dtypes = None,
+    device: options.Device = "cpu",
+    claims: options.Claims = None,
+    domain: options.Domain = None,
+    examples: options.Examples = None,
+    seconds: options.Seconds = None,
+    seed: options.Seed = 0,
+    timeout: options.Timeout = 60.0,
+    json: options.Json = None,
+    explain_bound: options.ExplainBound = None,
+    in_process: options.InProcess = False,
+    debug: options.Debug = False,
+) -> int:
+    """Judge a kernel: search the inputs of its contract for one that it gets wrong."""
+    wanted = element(explain_bound) if explain_bound is not None else None
+    under = _under(target, contract, device, claims, domain, timeout)
+    with _runner(in_process) as runner:
+        with view() as show:
+            planned = plan(runner, under, names(dtype or ()))
+            record = judge(runner, planned, Budget(examples, seconds, seed), show)
+        _tell(record, json)
+        if wanted is not None:
+            _explain(runner, planned, record, *wanted)
+    return _status(record)
+
+
+@app.command()
+def fuzz(
+    target: options.Target,
+    contract: options.As = "",
+    dtype: options.Dtypes = None,
+    device: options.Device = "cpu",
+    claims: options.Claims = None,
+    domain: options.Domain = None,
+    seconds: Annotated[float, typer.Option(metavar="S", help="Time to spend on it")] = 60.0,
+    seed: options.Seed = 0,
+    timeout: options.Timeout = 60.0,
+    folder: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where findings and the example database are kept")
+    ] = Path(".harness"),
+    json: options.Json = None,
+    in_process: options.InProcess = False,
+    debug: options.Debug = False,
+) -> int:
+    """Search for a time, going on after a finding, and save what is found. Ctrl-C ends with the summary."""
+    under = _under(target, contract, device, claims, domain, timeout)
+    saved: dict[Path, None] = {}
+
+    def save(planned: Planned, fmt: str, finding: FindingRecord) -> None:
+        found = planned.under
+        item = SavedFinding(
+            schema=records.SCHEMA,
+            target=found.target,
+            contract=found.contract,
+            device=found.device,
+            claims=found.claims or {},
+            domain=found.domain or {},
+            format=fmt,
+            finding=finding,
+            environment=planned.environment,
+        )
+        saved[records.save_finding(folder, item)] = None
+
+    with _runner(in_process) as runner, view() as show:
+        planned = plan(runner, under, names(dtype or ()))
+
+        def watch(event: Event) -> None:
+            show(event)
+            if isinstance(event, Found):
+                save(planned, event.format, event.finding)
+
+        record = judge(runner, planned, Budget(seconds=seconds, seed=seed, folder=str(folder)), watch)
+    for each in record.formats:
+        for finding in each.findings:
+            save(planned, each.format, finding)
+    _tell(record, json)
+    for path in saved:
+        print(f"saved: harness replay {path}")
+    return _status(record)
+
+
+@app.command()
+def replay(
+    target: Annotated[str, typer.Argument(metavar="TARGET|FILE.json", help="A kernel, or a saved finding")],
+    contract: options.As = "",
+    case: Annotated[str, typer.Option(metavar="JSON", help="The case, as a finding shows it")] = "",
+    device: options.Device = "",
+    claims: options.Claims = None,
+    domain: options.Domain = None,
+    timeout: options.Timeout = 60.0,
+    json: options.Json = None,
+    explain_bound: options.ExplainBound = None,
+    in_process: options.InProcess = False,
+    debug: options.Debug = False,
+) -> int:
+    """Judge one case again: that of a saved finding, or one given as JSON."""
+    wanted = element(explain_bound) if explain_bound is not None else None
+    if target.endswith(".json"):
+        if case:
+            raise HarnessError(f"{target} holds a case; give either the file or --case")
+        saved = records.read(Path(target), SavedFinding)
+        under = UnderTest(
+            target=saved.target,
+            contract=contract or saved.contract,
+            device=device or saved.device,
+            claims=saved.claims if claims is None else settings(claims, "--claims"),
+            domain=saved.domain if domain is None else settings(domain, "--domain"),
+            timeout=timeout,
+        )
+        given = saved.finding.case
+    elif case:
+        under = _under(target, contract, device or "cpu", claims, domain, timeout)
+        given = Case.from_json(case)
+    else:
+        raise HarnessError(
+            "replay needs a case: --case JSON as a finding shows it, or the file of a saved finding"
+        )
+    with _runner(in_process) as runner:
+        planned = plan(runner, under)
+        record = judge_case(runner, planned, given)
+        _tell(record, json)
+        if wanted is not None:
+            _explain(runner, planned, record, *wanted, case=given)
+    return _status(record)
+
+
+@app.command()
+def report(
+    folder: options.Folder = "kernels/",
+    out: options.Out = Path("report"),
+    dtype: options.Dtypes = None,
+    device: options.Device = "cpu",
+    examples: options.Examples = None,
+    seconds: options.Seconds = None,
+    seed: options.Seed = 0,
+    timeout: options.Timeout = 60.0,
+    mutants: options.Mutants = True,
+    torch: options.Torch = False,
+    in_process: options.InProcess = False,
+    debug: options.Debug = False,
+) -> int:
+    """Judge every declared subject of a folder and its mutants, and write a report. --seconds is for each."""
+    from harness.report import Campaign, exit_status, save  # loads jinja2
+
+    campaign = Campaign(
+        folder=folder,
+        budget=Budget(examples, seconds, seed),
+        device=device,
+        dtypes=names(dtype or ()),
+        timeout=timeout,
+        mutants=mutants,
+        torch=torch,
+        command=shlex.join(["harness", *sys.argv[1:]]),
+    )
+    with _runner(in_process) as runner, view() as show:
+        done = campaign.run(runner, show)
+    show_table(done)
+    for path in save(done, out):
+        print(f"written: {path}")
+    return exit_status(done)
+
+
+@app.command(name="list")
+def list_(
+    topic: Annotated[
+        str | None, typer.Argument(metavar="[TOPIC]", help="contracts, formats, families, layouts or checks")
+    ] = None,
+    debug: options.Debug = False,
+) -> int:
+    """List contracts with their calls and named roundings, formats, value families, layouts and checks."""
+    from harness.cli.listing import listing  # loads torch
+
+    for line in listing(topic):
+        print(line)
+    return 0
+
+
+def _under(
+    target: str,
+    contract: str,
+    device: str,
+    claims: list[str] | None,
+    domain: list[str] | None,
+    timeout: float,
+) -> UnderTest:
+    if timeout <= 0:
+        raise HarnessError(f"--timeout {timeout:g}: give a positive number of seconds")
+    return UnderTest(
+        target=target,
+        contract=contract,
+        device=device,
+        claims=settings(claims or (), "--claims"),
+        domain=settings(domain or (), "--domain"),
+        timeout=timeout,
+    )
+
+
+def _runner(in_process: bool) -> AbstractContextManager[Runner]:
+    return nullcontext(Local()) if in_process else Supervised()
+
+
+def _tell(record: VerdictRecord, json: Path | None) -> None:
+    print(record.verdict())
+    if json is not None:
+        records.write(json, record)
+
+
+def _status(record: VerdictRecord) -> int:
+    """What an interrupted run did not judge has not passed."""
+    status = EXIT_STATUS[record.outcome]
+    return EXIT_STATUS["INCONCLUSIVE"] if record.interrupted and status == 0 else status
+
+
+def _explain(
+    runner: Runner,
+    planned: Planned,
+    record: VerdictRecord,
+    output: str,
+    where: tuple[int, ...] | None,
+    case: Case | None = None,
+) -> None:
+    """Print the bound at an element of a case: by default of the first finding, or of the largest ratio."""
+    findings = [finding for each in record.formats for finding in each.findings]
+    if findings:
+        first = findings[0]
+        case = case or first.case
+        if where is None and not output:
+            output, where = first.output, first.element
+    worst = max(record.formats, key=lambda each: each.ratio)
+    case = case or worst.largest_ratio_case
+    if case is None:
+        print("no bound to explain: no element was judged")
+        return
+
+    def show(event: Event) -> None:
+        if isinstance(event, Said):
+            print("\n".join(["", *event.lines]))
+
+    try:
+        runner.run(Explain(under=planned.under, case=case, output=output, element=where), show)
+    except Died as death:
+        print(f"no bound to explain: {death}")

@@ -1,0 +1,93 @@
+"""What there is to name on a command line: contracts, formats, value families, layouts, checks."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+from harness.arithmetic import Arithmetic
+from harness.checks.failure import CHECKS
+from harness.contracts import Contract
+from harness.errors import HarnessError, nearest
+from harness.formats import FORMATS
+from harness.layouts import NAMES
+from harness.subjects import FORMATS as DEFAULT
+from harness.subjects import contract_names, load_contract
+from harness.values import FAMILIES
+
+TOPICS = ("contracts", "formats", "families", "layouts", "checks")
+
+
+def listing(topic: str | None) -> Iterator[str]:
+    """The lines of one topic, or of all."""
+    if topic is not None and topic not in TOPICS:
+        raise HarnessError(
+            f"there is no list of {topic!r}; {nearest(topic, TOPICS)}lists: {', '.join(TOPICS)}"
+        )
+    for number, name in enumerate(TOPICS if topic is None else (topic,)):
+        if number:
+            yield ""
+        yield from _LISTS[name]()
+
+
+def _contracts() -> Iterator[str]:
+    yield "contracts (--as NAME; definitions in references/)"
+    for name in contract_names():
+        yield from _contract(load_contract(name))
+
+
+def _contract(contract: Contract) -> Iterator[str]:
+    called = ", ".join(str(item.replace(annotation=item.empty)) for item in _parameters(contract))
+    outputs = ", ".join(_output(output.name, output.dtype) for output in contract.outputs)
+    yield f"  {contract.name}({called}) -> {outputs}"
+    document = inspect.getdoc(contract.definition)
+    if document:
+        yield f"      {document.splitlines()[0]}"
+    for place, words in contract.roundings.items():
+        usual = ", allowed without a claim" if place in contract.usual else ""
+        yield f"      rounding {place!r}: {words}{usual}"
+
+
+def _parameters(contract: Contract) -> list[inspect.Parameter]:
+    return list(inspect.signature(contract.definition).parameters.values())
+
+
+def _output(name: str, dtype: object) -> str:
+    """An output with its dtype, unless that is the one under test or depends on the arguments."""
+    return f"{name}: {dtype}" if isinstance(dtype, str) else name
+
+
+def _formats() -> Iterator[str]:
+    yield f"formats (--dtype NAME; without it {', '.join(DEFAULT)})"
+    for fmt in FORMATS.values():
+        kind = "" if fmt.dtype is not None else " (of dot operands only)"
+        limits = f"largest {fmt.max:.6g}, smallest normal {fmt.tiny:.6g}"
+        yield f"  {fmt.name}: u = 2^-{fmt.precision}, {limits}{kind}"
+
+
+def _families() -> Iterator[str]:
+    yield "value families (what rows are filled with; a contract may add its own)"
+    for family in FAMILIES.values():
+        document = inspect.getdoc(family.make)
+        words = f": {document.splitlines()[0]}" if document else ""
+        yield f"  {family.name} [{', '.join(sorted(family.tags))}]{words}"
+
+
+def _layouts() -> Iterator[str]:
+    yield "layouts (--domain layouts=NAME,NAME)"
+    yield f"  {', '.join(NAMES)}"
+
+
+def _checks() -> Iterator[str]:
+    yield "checks (all are on; none can be switched off)"
+    yield f"  {', '.join(CHECKS)}"
+    yield f"claims that a check holds a kernel to: {', '.join(inspect.signature(Arithmetic).parameters)}"
+
+
+_LISTS = {
+    "contracts": _contracts,
+    "formats": _formats,
+    "families": _families,
+    "layouts": _layouts,
+    "checks": _checks,
+}

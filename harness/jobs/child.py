@@ -1,0 +1,112 @@
+"""The child's side: jobs come in on one descriptor, events go out on another, and the journal is kept.
+
+Standard output and error of the child are a file, so that whatever a kernel prints, from Python or from C,
+mixes with nothing; after a crash its last lines say where.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+
+import msgspec
+
+from harness import journal, records
+from harness.errors import HarnessError
+from harness.jobs.messages import Done, Event, Failed, Job, Moved
+
+PR_SET_PDEATHSIG = 1
+"""Option of prctl(2): the signal a process gets when its parent dies."""
+
+
+def main(jobs: int, events: int, notes: str) -> None:
+    """Do jobs until there are no more. jobs, events: descriptors; notes: path of the journal."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    journal.open(notes)
+    interrupt = Interrupt()
+    # a descriptor of its own: 2 is redirected while a kernel runs on a device
+    with open(os.dup(2), "wb") as log, open(jobs, "rb") as lines, contextlib.suppress(KeyboardInterrupt):
+        faulthandler.enable(log)
+        faulthandler.register(signal.SIGUSR1, log)
+        for line in lines:
+            interrupt.asked = False
+
+            def emit(event: Event) -> None:
+                if isinstance(event, Moved):
+                    interrupt.again()
+                _send(events, event)
+
+            last = _done(msgspec.json.decode(line, type=Job), emit)
+            lost = _gpu_lost()
+            if lost:
+                last = (
+                    Failed(kind="lost", message=last.message)
+                    if isinstance(last, Failed)
+                    else Done(leaving=True)
+                )
+            _send(events, last)
+            if lost:
+                return
+
+
+class Interrupt:
+    """Turns SIGINT into KeyboardInterrupt, once more where that was lost.
+
+    An exception raised in a callback of the garbage collector is ignored, and Hypothesis has one.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        signal.signal(signal.SIGINT, self._ask)
+
+    def _ask(self, number: int, frame: object) -> None:
+        self.asked = True
+        raise KeyboardInterrupt
+
+    def again(self) -> None:
+        """Raise KeyboardInterrupt if it was asked for: whoever still calls this has not seen it."""
+        if self.asked:
+            raise KeyboardInterrupt
+
+
+def _done(job: Job, emit: Callable[[Event], None]) -> Event:
+    """Do a job; its last event."""
+    try:
+        from harness.jobs.perform import perform  # loads torch, which may fail
+
+        perform(job, emit)
+    except HarnessError as error:
+        return Failed(kind="usage", message=str(error))
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        return Failed(kind="internal", message=message, traceback=traceback.format_exc())
+    return Done()
+
+
+def _gpu_lost() -> bool:
+    """Whether a kernel's fault broke the CUDA context of this process: every later call fails then."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return False
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
+def _send(descriptor: int, event: Event) -> None:
+    """Write one line whole: an interrupt waits until it is out."""
+    data = records.dumps(event) + b"\n"
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -1,0 +1,445 @@
+"""The command line: what it prints, where, and with which exit status.
+
+Most commands run in this process; tests/test_jobs.py is about processes that die.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from harness import records
+from harness.cli import commands, run
+from harness.cli.settings import element, settings
+from harness.errors import HarnessError
+from harness.records import SavedFinding, VerdictRecord
+
+ROOT = Path(__file__).parents[1]
+
+KERNELS = """
+import harness, references, torch
+from harness.contracts import Dim
+
+print("printed by the import")
+
+def right(x, dim):
+    return torch.softmax(x.double(), dim).to(x.dtype)
+
+def noisy(x, dim):
+    print("printed by the kernel")
+    return right(x, dim)
+
+def slow(x, dim):
+    open("started", "w").close()
+    return right(x, dim)
+
+def unnormalised(x, dim):
+    return (right(x, dim).double() * 1.5).to(x.dtype)
+
+def off_at_2(x, dim):
+    out = right(x, dim)
+    out[2] *= 2
+    return out
+
+def raises(x, dim):
+    raise ValueError("no such kernel")
+
+def returns_none(x, dim):
+    return None
+
+def wrong_shape(x, dim):
+    return right(x, dim)[None]
+
+def declines(x, dim):
+    raise harness.Unsupported("no rows at all")
+
+@harness.subject(references.softmax, claims={"depth": "sequential"}, domain={"ndim": 2}, dtypes=("float16",),
+                 mutants={"doubled": ("x.double() + 0", "x.double() * 2")})
+def declared(x, dim):
+    return torch.softmax(x.double() + 0, dim).to(x.dtype)
+
+@harness.contract(args={"x": "*shape", "dim": Dim("x")}, returns="*shape", rows="all but dim")
+def own(x, dim):
+    return x
+
+constant = 3
+"""
+
+QUICK = ("--in-process", "--examples", "24", "--dtype", "float32")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test runs in a folder of its own that holds k.py."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "k.py").write_text(KERNELS)
+    return tmp_path
+
+
+def harness_(*arguments: str) -> int:
+    return run(arguments)
+
+
+def test_a_right_kernel_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert harness_("check", "k.py:right", "--as", "softmax", *QUICK) == 0
+    out = capsys.readouterr().out
+    assert "PASS k.py:right as softmax on cpu" in out
+    assert re.search(r"float32: PASS, \d+ situations", out)
+
+
+def test_a_wrong_kernel_fails_with_a_command_that_replays_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert harness_("check", "k.py:unnormalised", "--as", "softmax", *QUICK) == 1
+    out = capsys.readouterr().out
+    assert "FAIL k.py:unnormalised" in out
+    assert "accuracy (float32)" in out
+    assert "torch.tensor(" in out
+    command = re.search(r"replay: harness (.*)", out)
+    assert command is not None
+    assert harness_(*shlex.split(command[1]), "--in-process") == 1
+    again = capsys.readouterr().out
+    assert "accuracy (float32)" in again
+
+
+@pytest.mark.parametrize(
+    ("function", "status", "words"),
+    [
+        ("raises", 1, ["ERROR", "raises (float32)", "ValueError: no such kernel"]),
+        ("returns_none", 1, ["FAIL", "returns (float32)", "NoneType"]),
+        ("wrong_shape", 1, ["FAIL", "shape (float32)"]),
+        ("declines", 2, ["INCONCLUSIVE", "every case was declined", "no rows at all"]),
+    ],
+)
+def test_kernels_that_give_no_answer(
+    function: str, status: int, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert harness_("check", f"k.py:{function}", "--as", "softmax", *QUICK) == status
+    out = capsys.readouterr().out
+    for word in words:
+        assert word in out
+
+
+def test_a_cap_that_cuts_short_is_inconclusive(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("check", "k.py:right", "--as", "softmax", "--in-process", "--dtype", "float32")
+    assert harness_(*words, "--examples", "100000", "--seconds", "0.2") == 2
+    assert "the time limit cut the search short" in capsys.readouterr().out
+
+
+def test_a_contract_of_ones_own_is_named_by_its_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert harness_("check", "k.py:right", "--as", "k.py:own", *QUICK) == 1
+    assert "as k.py:own on cpu" in capsys.readouterr().out
+
+
+def test_a_declared_subject_needs_no_contract(capsys: pytest.CaptureFixture[str]) -> None:
+    assert harness_("check", "k.py:declared", "--in-process", "--examples", "24") == 0
+    out = capsys.readouterr().out
+    assert "claims: {'depth': 'sequential'}" in out
+    assert "excluded by the domain: ndim=(2, 2)" in out
+    assert "float16: PASS" in out
+    assert "float32" not in out
+
+
+def test_what_is_given_takes_the_place_of_what_is_declared(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--claims", "exp=scaled", "--domain", "ndim=1", "--domain", "finite=true")
+    assert harness_("check", "k.py:declared", *QUICK, *words) == 0
+    out = capsys.readouterr().out
+    assert "claims: {'exp': 'scaled'}" in out
+    assert "ndim=(1, 1)" in out and "finite=True" in out
+    assert "float32: PASS" in out
+
+
+def test_a_mutant_is_named_after_its_subject(capsys: pytest.CaptureFixture[str]) -> None:
+    assert harness_("check", "k.py:declared@doubled", "--in-process", "--examples", "24") == 1
+    assert "FAIL k.py:declared@doubled" in capsys.readouterr().out
+
+
+def test_a_module_of_the_current_folder(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "importable_kernels.py").write_text(KERNELS)
+    assert harness_("check", "importable_kernels:right", "--as", "softmax", *QUICK) == 0
+    assert "PASS importable_kernels:right" in capsys.readouterr().out
+
+
+def test_several_formats(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--in-process", "--examples", "8", "--dtype", "float32,fp16", "--dtypes", "float64")
+    assert harness_("check", "k.py:right", "--as", "softmax", *words) in (0, 1)
+    assert re.findall(r"^  (\w+): ", capsys.readouterr().out, re.MULTILINE) == [
+        "float32",
+        "float16",
+        "float64",
+    ]
+
+
+def test_the_verdict_as_json(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--json", "out/verdict.json", "--domain", "ndim=1,2", "--seed", "5")
+    assert harness_("check", "k.py:right", "--as", "softmax", *QUICK, *words) == 0
+    record = records.read(here / "out" / "verdict.json", VerdictRecord)
+    assert (record.outcome, record.subject, record.seed) == ("PASS", "k.py:right", 5)
+    assert record.domain == {"ndim": [1, 2]}
+    assert record.environment.versions["torch"] == torch.__version__
+    assert str(record.verdict()) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("where", ["0", "out:0", "worst"])
+def test_the_terms_of_a_bound(where: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--domain", "ndim=1", "--explain-bound", where)
+    assert harness_("check", "k.py:right", "--as", "softmax", *QUICK, *words) == 0
+    out = capsys.readouterr().out
+    assert "bound of out[" in out
+    assert "exact value" in out and "%" in out
+
+
+def test_the_terms_of_the_bound_of_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--explain-bound", "worst")
+    assert harness_("check", "k.py:unnormalised", "--as", "softmax", *QUICK, *words) == 1
+    out = capsys.readouterr().out
+    found = re.search(r"accuracy \(float32\): (out\[[\d, ]*\])", out)
+    assert found is not None and f"bound of {found[1]}" in out
+
+
+def test_the_worst_element_of_a_case(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"family": "literal", "values": ["0x0p+0", "0x1p+0", "0x1p+1", "0x0p+0"]}
+    tensor = {"format": "float32", "layout": {"order": [0], "steps": [1], "pads": [0]}, "rows": [row]}
+    case = json.dumps({"sizes": {"*shape": [4]}, "scalars": {"dim": 0}, "tensors": {"x": tensor}})
+    words = ("--as", "softmax", "--case", case, "--explain-bound", "out:worst", "--in-process")
+    assert harness_("replay", "k.py:off_at_2", *words) == 1
+    assert "bound of out[2] for" in capsys.readouterr().out
+
+
+def test_an_element_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--domain", "ndim=1", "--explain-bound", "7,7,7")
+    assert harness_("check", "k.py:right", "--as", "softmax", *QUICK, *words) == 3
+    assert "no element [7, 7, 7]" in capsys.readouterr().err
+
+
+def test_what_a_kernel_prints_does_not_show(capfd: pytest.CaptureFixture[str]) -> None:
+    assert harness_("check", "k.py:noisy", "--as", "softmax", "--examples", "24", "--dtype", "float32") == 0
+    out, err = capfd.readouterr()
+    assert "printed" not in out + err
+    assert out.startswith("PASS")
+
+
+CASE = '{"sizes":{"*shape":[1]},"scalars":{"dim":0},"tensors":{"x":null}}'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("check k.py:right --as sofmax", ["'sofmax'", "did you mean 'softmax'?"]),
+        ("check k.py:right --as k.py:right", ["k.py:right", "no contract"]),
+        ("check k.py:right", ["k.py:right declares no contract", "--as", "softmax"]),
+        ("check k.py:write --as softmax", ["'write'", "did you mean 'right'?"]),
+        ("check k.py:constant --as softmax", ["k.py:constant", "no function"]),
+        ("check k.py --as softmax", ["'k.py' names no function"]),
+        ("check none.py:f --as softmax", ["no file 'none.py'"]),
+        ("check no.such.module:f --as softmax", ["no module 'no.such.module'"]),
+        ("check broken.py:f --as softmax", ["importing", "broken.py", "ZeroDivisionError"]),
+        ("check k.py:declared@halved", ["no mutant 'halved'", "doubled"]),
+        ("check k.py:right --as softmax --dtype float31", ["float31", "did you mean 'float32'?"]),
+        ("check k.py:right --as softmax --domain ndims=2", ["'ndims'", "did you mean 'ndim'?"]),
+        ("check k.py:right --as softmax --domain ndim=7", ["ndim=7", "within 1 and 4"]),
+        ("check k.py:right --as softmax --claims deepth=3", ["'deepth'", "did you mean 'depth'?"]),
+        ("check k.py:right --as softmax --claims depth=minus", ["depth='minus'"]),
+        ("check k.py:right --as softmax --claims tf32", ["--claims 'tf32' names no setting"]),
+        ("check k.py:right --as softmax --device gpu", ["'gpu'", "'cuda'"]),
+        ("check k.py:right --as softmax --examples 0", ["examples=0", "positive"]),
+        ("check k.py:right --as softmax --seconds 0", ["seconds=0", "positive"]),
+        ("check k.py:right --as softmax --timeout 0", ["--timeout 0", "positive"]),
+        ("check k.py:right --as softmax --explain-bound a,b", ["'a,b'", "output:i,j"]),
+        ("check k.py:right --as softmax --explain-bound lse:0", ["no output 'lse'", "out"]),
+        ("check k.py:right --as softmax --exmaples 3", ["--exmaples", "--examples"]),
+        ("check", ["TARGET"]),
+        ("chekc k.py:right", ["chekc", "check"]),
+        ("replay k.py:right --as softmax", ["needs a case", "--case"]),
+        ("replay k.py:right --as softmax --case {}", ["no case"]),
+        (f"replay k.py:right --as softmax --case '{CASE}'", ["leaves out tensor 'x'"]),
+        (f"replay none.json --case '{CASE}'", ["either the file or --case"]),
+        ("replay none.json", ["cannot read 'none.json'"]),
+        ("replay other.json", ["'other.json' is no saved finding"]),
+        ("report none/", ["'none/' does not exist"]),
+        ("report empty/", ["'empty/' declares no subject"]),
+        ("list kernels", ["'kernels'", "contracts, formats"]),
+    ],
+)
+def test_usage_errors_are_one_clear_line(
+    arguments: str, words: list[str], here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "broken.py").write_text("1 / 0\n")
+    (here / "other.json").write_text('{"schema": 1}')
+    (here / "empty").mkdir()
+    given = shlex.split(arguments)
+    quick = ("--in-process",) if given[0] in ("check", "replay", "report") else ()
+    more = (
+        QUICK[1:] if given[0] == "check" and not {"--examples", "--dtype", "--seconds"} & set(given) else ()
+    )
+    assert harness_(*given, *quick, *more) == 3
+    out, err = capsys.readouterr()
+    assert err.startswith("harness: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in out + err
+    for word in words:
+        assert word in err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_a_gpu_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert harness_("check", "k.py:right", "--as", "softmax", *QUICK, "--device", "cuda") == 3
+    assert "device 'cuda' needs a GPU" in capsys.readouterr().err
+
+
+def test_an_error_of_the_harness_is_one_line_and_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise ZeroDivisionError("our own mistake")
+
+    monkeypatch.setattr(commands, "plan", broken)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert harness_("check", "k.py:right", "--in-process") == 3
+    err = capsys.readouterr().err
+    saved = re.fullmatch(
+        r"harness: internal error: ZeroDivisionError: our own mistake \(traceback in (.*); --debug .*\)\n",
+        err,
+    )
+    assert saved is not None
+    assert "in broken" in Path(saved[1]).read_text()
+    assert harness_("check", "k.py:right", "--in-process", "--debug") == 3
+    assert "in broken" in capsys.readouterr().err
+
+
+def test_fuzz_saves_what_it_finds(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (
+        "--in-process",
+        "--seconds",
+        "1",
+        "--dtype",
+        "float32",
+        "--folder",
+        "found",
+        "--domain",
+        "ndim=1",
+    )
+    assert harness_("fuzz", "k.py:unnormalised", "--as", "softmax", "--claims", "dot=tf32", *words) == 1
+    out, err = capsys.readouterr()
+    assert "harness: found: accuracy (float32)" in err
+    saved = re.findall(r"saved: harness replay (\S+)", out)
+    assert saved
+    finding = records.read(here / saved[0], SavedFinding)
+    assert (finding.target, finding.contract, finding.format) == ("k.py:unnormalised", "softmax", "float32")
+    assert (finding.claims, finding.domain) == ({"dot": "tf32"}, {"ndim": 1})
+    assert harness_("replay", saved[0], "--in-process", "--explain-bound", "worst") == 1
+    out = capsys.readouterr().out
+    assert "claims: {'dot': 'tf32'}" in out and "bound of out[" in out
+    (here / "k.py").write_text(KERNELS.replace("* 1.5", "* 1.0"))
+    for name in [name for name in sys.modules if name.startswith("harness_subject_k_")]:
+        del sys.modules[name]
+    assert harness_("replay", saved[0], "--in-process") == 0
+
+
+def test_the_list_names_calls_roundings_families_layouts_and_checks(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert harness_("list") == 0
+    out = capsys.readouterr().out
+    assert "  softmax(x, dim) -> out" in out
+    assert "rounding 'shifted': x - max is rounded" in out
+    assert "  bfloat16: u = 2^-8" in out
+    assert re.search(r"^  gaussian \[.*generic.*\]: Bell-shaped", out, re.MULTILINE)
+    assert "contiguous, transposed" in out
+    assert "accuracy, special values" in out
+    assert harness_("list", "layouts") == 0
+    assert "softmax" not in capsys.readouterr().out
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert harness_("--version") == 0
+    assert capsys.readouterr().out.startswith("harness 0")
+    assert harness_("--help") == 0
+    out = capsys.readouterr().out
+    assert "report" in out and "Exit status" in out
+    assert "compare" not in out
+    assert harness_() == 3
+    assert "Usage" in capsys.readouterr().out
+
+
+def fresh(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    """The command in a process of its own."""
+    code = "from harness.cli import main; main()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        **options,
+    )
+
+
+def test_the_command_line_starts_without_torch() -> None:
+    code = "import sys, harness.cli; print(*{'torch', 'triton', 'hypothesis', 'jinja2'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_ctrl_c_ends_with_the_summary() -> None:
+    words = ("--seconds", "100", "--dtype", "float32", "--json", "out.json")
+    with fresh("fuzz", "k.py:slow", "--as", "softmax", *words) as process:
+        deadline = time.monotonic() + 60
+        while not Path("started").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert "interrupted: the counts are of what ran" in out
+    assert "Traceback" not in out + err
+    assert process.returncode == 2
+    assert json.loads(Path("out.json").read_text())["interrupted"] is True
+
+
+def test_a_reader_that_stops_reading_is_no_error() -> None:
+    with fresh("--help") as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        ([], None),
+        (["depth=sequential,dot=tf32"], {"depth": "sequential", "dot": "tf32"}),
+        (["depth=4", "finite=true"], {"depth": 4, "finite": True}),
+        (["roundings=shifted,total,depth=None"], {"roundings": ["shifted", "total"], "depth": None}),
+        (["ndim=1,2"], {"ndim": [1, 2]}),
+        (['ulp={"exp": 3, "log": 2}, exp=scaled'], {"ulp": {"exp": 3, "log": 2}, "exp": "scaled"}),
+        (['{"ulp": {"exp": 3}}'], {"ulp": {"exp": 3}}),
+        (["{'dot': 'tf32', 'roundings': ('a', 'b')}"], {"dot": "tf32", "roundings": ("a", "b")}),
+        (["dim=(0,1),max_abs=1e4"], {"dim": (0, 1), "max_abs": 1e4}),
+        (["name='a,b'"], {"name": "a,b"}),
+    ],
+)
+def test_settings(texts: list[str], found: dict[str, Any] | None) -> None:
+    assert settings(texts, "--claims") == found
+
+
+@pytest.mark.parametrize("texts", [[""], ["tf32"], ["{1: 2"], ["{'a'}"], ["a=1", "a=2"], ["a=1,a=2"], ["=3"]])
+def test_settings_of_no_form_are_refused(texts: list[str]) -> None:
+    with pytest.raises(HarnessError, match="--claims"):
+        settings(texts, "--claims")
+
+
+def test_elements() -> None:
+    assert element("3, 4") == ("", (3, 4))
+    assert element("lse:0") == ("lse", (0,))
+    assert element("") == ("", ())
+    assert element("lse:worst") == ("lse", None)
