@@ -1,0 +1,62 @@
+"""``python -m tests.quality [wrong|right] [NAME…]``: what the harness says of each subject, as a table.
+
+Options: ``--examples N`` situations of each format (default: as harness.check); ``--no-shrink``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import torch
+
+from quality.declare import Subject, subjects
+from quality.judging import judged, problems
+
+
+def main() -> int:
+    """Judge and print; the exit status is the number of subjects that got another verdict than they should."""
+    parser = argparse.ArgumentParser(prog="python -m tests.quality", description=__doc__)
+    parser.add_argument("kinds", nargs="*", help="wrong, right, or parts of names")
+    parser.add_argument("--examples", type=int)
+    parser.add_argument("--no-shrink", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_intermixed_args()
+    torch.set_num_threads(1)
+    kinds = [kind for kind in ("wrong", "right") if kind in options.kinds] or ["wrong", "right"]
+    names = [name for name in options.kinds if name not in ("wrong", "right")]
+    missed = 0
+    for kind in kinds:
+        chosen = [s for s in subjects(kind) if not names or any(name in s.name for name in names)]
+        for subject in chosen:
+            missed += _line(subject, options)
+    print(f"{missed} unexpected")
+    return min(missed, 100)
+
+
+def _line(subject: Subject, options: argparse.Namespace) -> bool:
+    start = time.perf_counter()
+    verdict = judged(subject, examples=options.examples, shrink=not options.no_shrink)
+    seconds = time.perf_counter() - start
+    wrong = problems(subject, verdict, shrunk=not options.no_shrink)
+    checks = ", ".join(dict.fromkeys(f"{finding.check} ({finding.format})" for finding in verdict.findings))
+    situations = sum(tally.situations for tally in verdict.tallies.values())
+    ratio = max((tally.largest_ratio for tally in verdict.tallies.values()), default=0.0)
+    print(
+        f"{'!!' if wrong else '  '} {subject.name:58} {subject.expected.bug:5} {verdict.outcome:12} {situations:6} "
+        f"{ratio:9.3g} {seconds:6.1f} s  {checks}",
+        flush=True,
+    )
+    for text in wrong:
+        print(f"       {text}", flush=True)
+    if wrong and options.verbose:
+        print(verdict, flush=True)
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Right kernels, in as many styles as there are. A new one is one function under ``@right``."""

@@ -1,0 +1,1 @@
+"""Wrong kernels, one mistake each. A new one is one function under ``@wrong``."""
