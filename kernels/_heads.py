@@ -4,6 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
+from harness import Unsupported
+
 SIZES = ("H", "G", "S", "T", "D", "DV", "last", "window")
 """Kernel arguments that no load depends on for its alignment: one compilation serves all their values."""
 
@@ -32,7 +34,9 @@ def alignment(s: int, t: int, causal: str | None, window: int | None) -> dict[st
 
 
 def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
-    """Raise ValueError for shapes that do not go together."""
+    """Raise ValueError for shapes that do not go together, Unsupported for float64: sums are float32 here."""
+    if q.dtype == torch.float64:
+        raise Unsupported("float64 would be accumulated in float32")
     if q.shape[1] % k.shape[1] or q.shape[3] != k.shape[3] or k.shape[:3] != v.shape[:3]:
         raise ValueError(f"q {list(q.shape)}, k {list(k.shape)} and v {list(v.shape)} do not go together")
 
@@ -41,7 +45,7 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
 def visible(i, j, T, last, window, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr):
     """Mask [M, N]: which of the keys j [N] the queries i [M] see."""
     distance = i[:, None] + last - j[None, :]
-    mask = (distance == distance) & (j < T)[None, :]
+    mask = (i >= 0)[:, None] & (j < T)[None, :]
     if CAUSAL:
         mask = mask & (distance >= 0)
     if WINDOWED:

@@ -23,7 +23,8 @@ _FAMILIES = (
     "window",
     "subnormal",
     "inf-nan",
-    "leading-minus-inf",
+    "gaussian",
+    "decisive-step",
 )
 
 
@@ -32,7 +33,7 @@ _FAMILIES = (
     returns=_INDEX,
     rows="all but dim",
     nonempty=("dim",),
-    families=("decisive-max", "ascending", *_FAMILIES),
+    families=("decisive-max", "ascending", "leading-minus-inf", *_FAMILIES),
     special=(
         *_NANS,
         SpecialRow("all -inf", (), ("-inf",), "0"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-ODD, ALIGNED, ONES = (35, 37, 39), (512, 512, 64), (1, 1, 1)
+ODD, ALIGNED, ONES, LONG = (35, 37, 39), (512, 512, 64), (1, 1, 1), (16, 16, 8192)
 FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
@@ -22,6 +22,7 @@ def _products(*batch: int) -> dict[str, Any]:
         "odd": lambda dtype: operands(*ODD, dtype, *batch),
         "aligned": lambda dtype: operands(*ALIGNED, dtype, *batch),
         "ones": lambda dtype: operands(*ONES, dtype, *batch),
+        "long": lambda dtype: operands(*LONG, dtype, *batch),
     }
 
 

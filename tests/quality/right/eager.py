@@ -1,4 +1,7 @@
-"""PyTorch's own CPU functions, as they are."""
+"""PyTorch's own CPU functions, with the claims that some of them need in float16 and bfloat16.
+
+Without these claims they are wrong: see ``wrong/eager.py``.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import torch
 import references
 from quality.contracts import cumsum
 from quality.declare import right
+
+HALVES = ("float16", "bfloat16")
 
 
 @right(references.sum)
@@ -21,7 +26,7 @@ def mean_eager(x, dim):
     return torch.mean(x, dim)
 
 
-@right(references.prod)
+@right(references.prod, formats=("float32",), why="float16 and bfloat16 products are rounded at every step")
 def prod_eager(x, dim):
     """torch.prod."""
     return torch.prod(x, dim)
@@ -39,21 +44,49 @@ def amin_eager(x, dim):
     return torch.amin(x, dim)
 
 
-@right(references.softmax)
+@right(references.softmax, formats=("float32",), why="see softmax_eager_claimed")
 def softmax_eager(x, dim):
     """torch.softmax."""
     return torch.softmax(x, dim)
 
 
-@right(references.log_softmax)
+@right(references.softmax, formats=HALVES, claims={"roundings": "exponentials"}, why="see wrong/eager.py")
+def softmax_eager_claimed(x, dim):
+    """torch.softmax, whose exponentials are stored in the input's format."""
+    return torch.softmax(x, dim)
+
+
+@right(references.log_softmax, formats=("float32",), why="see log_softmax_eager_claimed")
 def log_softmax_eager(x, dim):
     """torch.log_softmax."""
     return torch.log_softmax(x, dim)
 
 
-@right(references.logsumexp)
+@right(
+    references.log_softmax,
+    formats=HALVES,
+    claims={"roundings": ("exponentials", "logarithm")},
+    why="see wrong/eager.py",
+)
+def log_softmax_eager_claimed(x, dim):
+    """torch.log_softmax, whose exponentials and logarithm are stored in the input's format."""
+    return torch.log_softmax(x, dim)
+
+
+@right(references.logsumexp, formats=("float32",), why="see logsumexp_eager_claimed")
 def logsumexp_eager(x, dim):
     """torch.logsumexp."""
+    return torch.logsumexp(x, dim)
+
+
+@right(
+    references.logsumexp,
+    formats=HALVES,
+    claims={"roundings": ("shifted", "exponentials", "total", "logarithm")},
+    why="see wrong/eager.py",
+)
+def logsumexp_eager_claimed(x, dim):
+    """torch.logsumexp, which rounds to the input's format at every step."""
     return torch.logsumexp(x, dim)
 
 

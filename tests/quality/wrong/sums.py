@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
@@ -39,42 +40,23 @@ def sum_in_the_input_format(x, dim):
     return reduced(out, x, dim)
 
 
-@wrong(
-    references.sum,
-    "accuracy",
-    bug="B04",
-    smallest=None,
-    claim="right if claims={'depth': 'sequential'}",
-    domain={"max_elements": 3000},
-)
+def _running_total(x, dim):
+    """One float32 accumulator along the axis: np.cumsum adds one element after the other."""
+    totals = np.cumsum(x.float().numpy(), axis=dim, dtype=np.float32)
+    return torch.from_numpy(totals).select(dim, x.shape[dim] - 1)
+
+
+@wrong(references.sum, "accuracy", bug="B04", smallest=None, claim="right if claims={'depth': 'sequential'}")
 def sum_in_one_scalar(x, dim):
     """One float32 accumulator walks along the whole row."""
-    rows = rows_of(x, dim).float()
-    total = torch.zeros(len(rows))
-    for i in range(rows.shape[1]):
-        total += rows[:, i]
-    return reduced(total.to(x.dtype), x, dim)
+    return _running_total(x, dim).to(x.dtype) if x.shape[dim] else x.sum(dim)
 
 
-@wrong(
-    references.mean,
-    "accuracy",
-    bug="B04",
-    smallest=None,
-    claim="right if claims={'depth': 'sequential'}",
-    domain={"max_elements": 3000},
-)
+@wrong(references.mean, "accuracy", bug="B04", smallest=None, claim="right if claims={'depth': 'sequential'}")
 def mean_of_running_total(x, dim):
     """A running float32 total, read off at the row's end."""
-    rows = rows_of(x, dim).float()
-    total = torch.zeros(len(rows))
-    for i in range(rows.shape[1]):
-        total += rows[:, i]
-    return (
-        reduced((total / rows.shape[1]).to(x.dtype), x, dim)
-        if rows.shape[1]
-        else torch.full_like(reduced(total, x, dim), torch.nan).to(x.dtype)
-    )
+    n = x.shape[dim]
+    return (_running_total(x, dim) / n).to(x.dtype) if n else x.mean(dim)
 
 
 @triton.jit
