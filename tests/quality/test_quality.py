@@ -25,6 +25,9 @@ OPEN = {
     "sums:sum_bfloat16_every_fourth_block": "no claim explains it",
     "sums:sum_by_racing_stores": "found by the executor's check of races, at the line, before any wrong value",
     "sums:sum_flushes_subnormals": "each format gets its own claim",
+    "torch_reductions:sum_by_index_add": "a finding about torch, whose cause is to be confirmed",
+    "torch_reductions:sum_by_product_with_ones": "a finding about torch: its bfloat16 products lose subnormals",
+    "torch_softmaxes:softmax_transposed_result": "failed once at default settings, cause not yet known",
 }
 """Subjects that are missed, or caught otherwise than declared, with the reason: the list of what to do next."""
 
