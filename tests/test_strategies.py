@@ -567,7 +567,48 @@ def test_settings_of_families_are_met_first(name: str, fmt: str) -> None:
             params = dict(row.params)
             if row.family == "leading-minus-inf" and params.get("level") == -200:
                 found.append((n, params["position"]))
-    assert found and all(n >= 600 and position >= 511 for n, position in found)
+    assert len(found) >= 2 and all(n >= 600 and position >= 511 for n, position in found[:2])
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_half_ulps_come_in_a_long_row(name: str) -> None:
+    """Several in each lane of a block: what shows errors kept for one block, or one lane, only."""
+    wanted = {("narrow", 0), ("over", 0), ("exponent", 15), ("position", 3)}
+    rows = [
+        (case.sizes["*shape"][case.scalars["dim"]], row)  # type: ignore[index]
+        for case in first_cases(getattr(references, name), "float32", 14)
+        for row in case.tensors["x"].rows  # type: ignore[union-attr]
+    ]
+    assert any(n >= 2000 and row.family == "half-ulps" and wanted == set(row.params) for n, row in rows)
+
+
+@pytest.mark.parametrize("name", ["argmax", "amin", "softmax"])
+def test_nan_and_inf_come_first_in_long_rows(name: str) -> None:
+    found = set()
+    for case in first_cases(getattr(references, name), "float32", 12):
+        n = case.sizes["*shape"][case.scalars["dim"]]  # type: ignore[index]
+        found |= {(row.family, n > 300) for row in case.tensors["x"].rows if ("position", 0) in row.params}  # type: ignore[union-attr]
+    assert {("nan-at", True), ("inf-at", True)} <= found
+
+
+def test_parameters_of_families_take_turns() -> None:
+    met: dict[str, list[float]] = {}
+    for case in first_cases(rowwise, "float32", 20):
+        for row in case.tensors["x"].rows:  # type: ignore[union-attr]
+            first = FAMILIES[row.family].params[:1] if row.family in FAMILIES else ()
+            if first and not first[0].position and first[0].name in dict(row.params):
+                met.setdefault(row.family, []).append(dict(row.params)[first[0].name])
+    assert len(met) > 20
+    for name, values in met.items():
+        options = FAMILIES[name].params[0].values
+        assert len(values) < 2 * len(options) or set(values) == set(options), name
+        assert len(values) < 2 or len(set(values)) > 1, name
+
+
+def test_launches_without_rows_use_up_no_demand() -> None:
+    for case in first_cases(rowwise, "float16", 40):
+        if rowwise.situations(case.sizes, case.scalars) == 0:
+            assert families(case, "x") == {"small-integers"}
 
 
 def test_quotients_are_as_long_as_their_blocks_say() -> None:

@@ -123,14 +123,15 @@ class Demand:
         if n < self.least:
             return None
         params = self.params
-        if self.family.positions:
+        free = [name for name in self.family.positions if name not in dict(params)]
+        if free:
             possible = positions(self.where or POSITIONS[turn % len(POSITIONS)], n)
             if not possible and self.where is not None:
                 return None
             at = possible[turn % len(possible)] if possible else 0
             if met is not None:
                 at = next((fresh for fresh in possible if fresh not in met), at)
-            params += tuple((name, at) for name in self.family.positions)
+            params += tuple((name, at) for name in free)
         if self.family.inner and cells.inner:
             params += tuple((name, cells.inner[turn % len(cells.inner)]) for name in self.family.inner)
         limit = () if "whole" in self.family.tags else max_abs_params(domain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -17,12 +17,8 @@ from harness.strategies.contents import Demand
 from harness.strategies.cost import Budget, least, products
 from harness.strategies.schedule import LAYOUTS, SCHEDULE, Launch, with_many_rows
 from harness.strategies.shapes import Wish
-from harness.strategies.supply import DISTINCT, Supply, demands
-from harness.values import SPECIAL, Stream, max_abs_params
-
-LONG = 300
-"""Rows longer than this are few: a third of them are decisive at an edge that short rows do not have."""
-
+from harness.strategies.supply import DISTINCT, LONG, Supply, demands
+from harness.values import SPECIAL, Family, Stream, max_abs_params
 
 MODERATE = (33, 65, 17, 64, 129, 31, 128)
 """Lengths of the main size in most launches of a product of two tensors, both sides of which cost."""
@@ -53,7 +49,7 @@ def cover(
 
 
 class _Cover:
-    """The state of one covering sequence: whose turn it is, and which positions each family has met."""
+    """The state of one covering sequence: whose turn it is, and what positions and values families have met."""
 
     def __init__(self, contract: Contract, fmt: Format | str, domain: Domain, seed: int) -> None:
         self.contract, self.fmt, self.domain, self.seed = contract, fmt, domain, seed
@@ -62,6 +58,7 @@ class _Cover:
         self.formats = contents.formats(contract, domain, fmt)
         self.numbers = itertools.count()
         self.met: defaultdict[str, set[int]] = defaultdict(set)
+        self.served: Counter[str] = Counter()
         self.tensors = {
             name: Supply.of(contract, domain, name, whole=is_integer(dtype))
             for name, dtype in self.formats.items()
@@ -121,7 +118,8 @@ class _Cover:
     def _affordable(self, number: int, wish: Wish) -> Wish:
         """The wish with as many rows as the budget allows, and only now and then a row longer than it.
 
-        Where two tensors meet in a product, most launches have moderate lengths on both sides.
+        Where two tensors meet in a product, most launches have moderate lengths on both sides. Every sixth
+        launch, a long one at first, has the first value of all choices; others differ from seed to seed.
         """
         content = wish.content
         if self.budget.elements < 1000 and content > self.budget.elements and number % 6 != 1:
@@ -131,6 +129,8 @@ class _Cover:
         most = self.budget.long if wish.rows > shapes.MANY_ROWS else self.budget.elements
         rows = min(wish.rows, max(1, most // max(1, content)))
         tiles = self.product and number % 3 == 2 and 1 < wish.rows <= shapes.MANY_ROWS
+        choice, main = wish.choice + 5 * self.seed, wish.main + self.seed
+        wish = replace(wish, choice=choice, main=main, plain=number % 6 == 1)
         return replace(wish, content=content, rows=rows, tiles=tiles)
 
     def _focus(self, number: int, grids: dict[str, Grid]) -> list[str]:
@@ -170,13 +170,15 @@ class _Cover:
         return contents.layout(domain, name, cells.shape, number, cells.row_axes)
 
     def _demanded(self, count: int, cells: Grid, name: str) -> list[Row]:
-        """``count`` rows of a tensor, as their turn comes."""
+        """``count`` rows of a tensor, as their turn comes; every third long one decisive at an edge."""
+        simple = Row(self.tensors[name].pool.every[0].name, self._seed(), max_abs_params(self.domain))
+        if not cells.rows:
+            return [simple]
         rows = []
-        for number in range(min(max(count, 1), DISTINCT)):
+        for number in range(min(count, DISTINCT)):
             row = self._take(cells, name, at_edges=cells.length > LONG and number % 3 == 1)
             row = row or self._take(cells, name)
-            simple = self.tensors[name].pool.every[0]
-            rows.append(row or Row(simple.name, self._seed(), max_abs_params(self.domain)))
+            rows.append(row or replace(simple, seed=self._seed()))
         return rows
 
     def _take(self, cells: Grid, name: str, *, at_edges: bool = False) -> Row | None:
@@ -193,8 +195,18 @@ class _Cover:
                 del queue[place]
                 queue.append(demand)
                 self.met[family.name].update(int(at) for key, at in row.params if key in family.positions)
-                return row
+                return self._in_turn(row, family)
         return None
+
+    def _in_turn(self, row: Row, family: Family) -> Row:
+        """The row with the next value of its family's first parameter, where nothing has set that one."""
+        free = [param for param in family.params if not (param.position or param.inner)]
+        if not free or free[0].name in dict(row.params):
+            return row
+        number = self.served[family.name]
+        self.served[family.name] += 1
+        value = free[0].values[number % len(free[0].values)]
+        return replace(row, params=((free[0].name, value), *row.params))
 
     def _companions(self, count: int, cells: Grid, name: str, kind: str) -> list[Row]:
         """Rows for a tensor beside the focus, of families of one kind in turn."""

@@ -36,7 +36,8 @@ class Wish:
     pack; axis: which of the admissible values the Dim scalars take, counted on past the end; choice: whose
     turn it is among the values of scalars and of sizes with allowed values; spread: how rows are divided
     among the row axes; spread and main: which content size is the main one; units: at least one row axis has
-    length 1; tiles: at least two row axes, where there are two, are longer than usual blocks.
+    length 1; tiles: at least two row axes, where there are two, are longer than usual blocks; plain: every
+    Choice scalar takes its first value.
     """
 
     content: int
@@ -48,6 +49,7 @@ class Wish:
     units: bool = False
     main: int = 0
     tiles: bool = False
+    plain: bool = False
 
 
 def fit(contract: Contract, domain: Domain, budget: Budget, wish: Wish) -> Fitted:
@@ -58,7 +60,7 @@ def fit(contract: Contract, domain: Domain, budget: Budget, wish: Wish) -> Fitte
     ndims = dimensions(contract, domain)
     ndim = min(ndims, key=lambda n: (abs(n - wish.ndim), n))
     sizes = unit_sizes(contract, domain, ndim, wish.choice)
-    scalars = scalar_values(contract, domain, sizes, wish.axis, wish.choice)
+    scalars = scalar_values(contract, domain, sizes, wish.axis, 0 if wish.plain else wish.choice)
     whole = contract.at(sizes)
     by_tensor = tensor_slots(whole, sizes, scalars)
     labels = [axis.label for axis in whole.row_labels(sizes, scalars)]

@@ -14,6 +14,9 @@ from harness.values import SPECIAL, Family, Pool, pool, specials
 DISTINCT = 24
 """Recipes in a tensor; further rows repeat them with other seeds."""
 
+LONG = 300
+"""Elements of a row that takes several of the usual blocks; there are few such rows."""
+
 SHORT = 8
 """Rows of integers up to which counting goes on from row to row."""
 
@@ -78,7 +81,7 @@ def _themes(families: Iterable[Family]) -> Iterator[Demand]:
 
 
 def demands(contract: Contract, domain: Domain, given: Pool, special: bool) -> deque[Demand]:
-    """Everything to be met in one round, each kind spread evenly over it; stressed families come twice.
+    """Everything to be met in one round, each kind spread evenly over it; most listed families come twice.
 
     The settings of listed families come first, all that the contract itself lists soon. special: the special
     rows are among it.
@@ -97,7 +100,7 @@ def demands(contract: Contract, domain: Domain, given: Pool, special: bool) -> d
         [Demand(family, where) for where in POSITIONS for family in decisive],
         [demand for family in every if "special" in family.tags for demand in _placed(family)],
         [Demand(family) for family in every if family not in listed and "special" not in family.tags],
-        [Demand(family) for family in listed],
+        [Demand(family) for family in listed if "special" not in family.tags],
     ]
     spread = [
         (share * (place + (0.5 if kind < len(kinds) - 1 else 1.0)) / len(each), kind, place, demand)
@@ -109,7 +112,11 @@ def demands(contract: Contract, domain: Domain, given: Pool, special: bool) -> d
 
 
 def _placed(family: Family) -> Iterator[Demand]:
+    """A family of inf or NaN where it matters: at both ends, in the middle, in the first of several blocks."""
     if not family.positions:
         yield Demand(family)
-    for where in ("first", "last", "middle") if family.positions else ():
+        return
+    for where in ("first", "last", "middle"):
         yield Demand(family, where)
+    if not family.settings:
+        yield Demand(family, "first", LONG)

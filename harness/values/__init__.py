@@ -1,7 +1,7 @@
 """Values: a counter-based generator, the families of rows, and rows as exact numbers of a format."""
 
 from harness.values.counter import Stream
-from harness.values.family import LITERAL, MAX_ABS, POSITION, TAGS, Family, Param, family
+from harness.values.family import INNER, LITERAL, MAX_ABS, POSITION, TAGS, Family, Param, Setting, family
 from harness.values.generic import FAMILIES
 from harness.values.rows import raw_row, round_rows, row_values
 from harness.values.selection import (
@@ -22,6 +22,7 @@ from harness.values.whole import DTYPES, WHOLE, Range, range_of
 __all__ = [
     "DTYPES",
     "FAMILIES",
+    "INNER",
     "LITERAL",
     "MAX_ABS",
     "POSITION",
@@ -32,6 +33,7 @@ __all__ = [
     "Param",
     "Pool",
     "Range",
+    "Setting",
     "Stream",
     "admits",
     "available",

@@ -50,7 +50,8 @@ INNER = Param("inner", (4, 16, 3), inner=True)
 class Setting:
     """Parameters that a search must have seen together, in rows of some least length.
 
-    where: the class of the family's positions, as in :data:`harness.strategies.contents.POSITIONS`.
+    where: the class of positions that ``params`` do not give, as in
+    :data:`harness.strategies.contents.POSITIONS`.
     """
 
     params: tuple[tuple[str, float], ...]

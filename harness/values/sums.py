@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.formats import Format, round_to
 from harness.values.counter import Floats, Stream
-from harness.values.family import POSITION, Param, accumulator, family, place
+from harness.values.family import POSITION, Param, Setting, accumulator, family, place
 
 
 @family(
@@ -31,6 +31,7 @@ def offset(s: Stream, n: int, fmt: Format, offset: float, spread: float) -> Floa
     "half-ulps",
     "structured",
     params=(Param("narrow", (0, 1)), Param("over", (0, 1)), Param("exponent", (15, 10, 4)), POSITION),
+    settings=(Setting((("narrow", 0), ("over", 0), ("exponent", 15), ("position", 3)), least=2000),),
 )
 def half_ulps(
     s: Stream, n: int, fmt: Format, narrow: float, over: float, exponent: float, position: float
