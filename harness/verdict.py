@@ -74,7 +74,7 @@ class Tally:
             return "ERROR" if all(finding.check in ERRORS for finding in findings) else "FAIL"
         if self.elements == 0:
             return "EMPTY" if self.empty_launches and not self.declined else "INCONCLUSIVE"
-        if self.cut_short or 2 * self.decisive_situations < self.plain_situations:
+        if self.cut_short or 2 * self.decisive_situations < max(self.plain_situations, 1):
             return "INCONCLUSIVE"
         return "PASS"
 

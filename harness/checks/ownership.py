@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 import torch
@@ -13,20 +14,37 @@ from harness.executors import Execution
 from harness.memory import Block
 
 
+@dataclass(frozen=True)
+class Before:
+    """An argument before the call: its bits, and torch's count of writes to it."""
+
+    bits: torch.Tensor
+    version: int
+
+    @staticmethod
+    def of(block: Block) -> Before:
+        """What a block's view holds now."""
+        return Before(block.snapshot(), block.view._version)
+
+
 def changed_inputs(
-    blocks: Mapping[str, Block], snapshots: Mapping[str, torch.Tensor], mutated: set[str]
+    blocks: Mapping[str, Block], before: Mapping[str, Before], mutated: set[str]
 ) -> Iterator[Failure]:
-    """Arguments that were reshaped, or whose elements were written although they are no outputs."""
+    """Arguments that were reshaped, or that were written, even if put back, although they are no outputs."""
     for name, block in blocks.items():
         if not block.intact:
             now = f"shape {list(block.view.shape)} and strides {list(block.view.stride())}"
             yield Failure("inputs unchanged", f"argument {name} itself was changed: it now has {now}")
             continue
-        changed = block.changed(snapshots[name])
-        if changed and name not in mutated:
+        if name in mutated:
+            continue
+        changed = block.changed(before[name].bits)
+        if changed:
             where = tuple(changed[0])
             text = f"argument {name} was written to at {list(where)} ({len(changed)} elements)"
             yield Failure("inputs unchanged", text, where)
+        elif block.view._version != before[name].version and not block.damage():
+            yield Failure("inputs unchanged", f"argument {name} was written to, and put back as it was")
 
 
 def written_outside(blocks: Mapping[str, Block], execution: Execution) -> Iterator[Failure]:

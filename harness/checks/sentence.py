@@ -63,6 +63,11 @@ class Judgement:
     largest: float = torch.inf
     candidates: torch.Tensor | None = None
 
+    @property
+    def only_zero(self) -> torch.Tensor:
+        """Mask of elements whose only right answer is 0."""
+        return (self.lo == 0) & (self.hi == 0) & (self.may == 0)
+
     def accepts(self, got: torch.Tensor) -> torch.Tensor:
         """Mask of right answers among other values of the same output."""
         if self.candidates is not None:

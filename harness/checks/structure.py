@@ -22,13 +22,17 @@ def returned_tensors(
     """
     wanted = [output for output in outputs if not output.argument]
     returned = iter(_flat(value) if wanted else [])
-    words = "a tensor" if len(wanted) == 1 else f"{len(wanted)} tensors ({', '.join(o.name for o in wanted)})"
+    words = (
+        "a dense tensor"
+        if len(wanted) == 1
+        else f"{len(wanted)} tensors ({', '.join(o.name for o in wanted)})"
+    )
     found: list[torch.Tensor] = []
     for output in outputs:
         result = arguments[output.argument] if output.argument else next(returned, None)
         if output.dtype == "bool" and output.shape == "":
             result = _flag(result)
-        if not isinstance(result, torch.Tensor):
+        if not isinstance(result, torch.Tensor) or result.layout != torch.strided:
             return Failure("returns", f"returned {_short(value)}; the contract wants {words}")
         found.append(result)
     if next(returned, None) is not None:
