@@ -40,7 +40,11 @@ def main() -> int:
 
 def _line(subject: Subject, options: argparse.Namespace) -> bool:
     start = time.perf_counter()
-    verdict = judged(subject, examples=options.examples, shrink=not options.no_shrink)
+    try:
+        verdict = judged(subject, examples=options.examples, shrink=not options.no_shrink)
+    except Exception as error:
+        print(f"!! {subject.name:58} {subject.expected.bug:5} {type(error).__name__}: {error}", flush=True)
+        return True
     seconds = time.perf_counter() - start
     wrong = problems(subject, verdict, shrunk=not options.no_shrink)
     checks = ", ".join(dict.fromkeys(f"{finding.check} ({finding.format})" for finding in verdict.findings))

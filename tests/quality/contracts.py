@@ -215,3 +215,13 @@ def sgd(param: Number, grad: Number, lr: float) -> Number:
 def masked_fill(x: Number, y: Number) -> Number:
     """x where y > 0, else 0."""
     return where(y > 0, x, 0.0)
+
+
+@contract(
+    args={"x": "*shape", "scale": (1.0, 0.5, 0.013671875)},
+    returns=Output("*shape", kind="code", dtype="int8", clamp=(-127, 127)),
+    rows="*shape",
+)
+def quantize(x: Number, scale: float) -> Number:
+    """x / scale to the nearest integer, ties to even, within ±127."""
+    return x / scale

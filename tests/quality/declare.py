@@ -81,7 +81,7 @@ def subjects(kind: str) -> Iterator[Subject]:
     package = {"wrong": quality.wrong, "right": quality.right}[kind]
     for item in sorted(pkgutil.iter_modules(package.__path__), key=lambda item: item.name):
         module = importlib.import_module(f"{package.__name__}.{item.name}")
-        for value in vars(module).values():
+        for value in list(vars(module).values()):
             if getattr(value, "__module__", None) == module.__name__ and hasattr(value, "__expected__"):
                 yield Subject(value, value.__expected__)
 

@@ -76,11 +76,6 @@ def _of_wrong(subject: Subject, verdict: Verdict, shrunk: bool) -> Iterator[str]
         yield f"explained by {verdict.claim!r}"
 
 
-def stateful(subject: Subject) -> bool:
-    """Whether calls depend on the calls before, so that one input alone may not show the mistake again."""
-    return subject.expected.stateful
-
-
 def size(finding: Finding) -> int:
     """Elements of the largest tensor of the smallest input."""
     return max(

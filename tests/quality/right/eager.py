@@ -44,7 +44,12 @@ def amin_eager(x, dim):
     return torch.amin(x, dim)
 
 
-@right(references.softmax, formats=("float32",), why="see softmax_eager_claimed")
+@right(
+    references.softmax,
+    formats=("float32",),
+    why="float32 exponentials along another axis than the last are added one after the other",
+    claims={"depth": "sequential"},
+)
 def softmax_eager(x, dim):
     """torch.softmax."""
     return torch.softmax(x, dim)
@@ -56,7 +61,12 @@ def softmax_eager_claimed(x, dim):
     return torch.softmax(x, dim)
 
 
-@right(references.log_softmax, formats=("float32",), why="see log_softmax_eager_claimed")
+@right(
+    references.log_softmax,
+    formats=("float32",),
+    why="float32 exponentials along another axis than the last are added one after the other",
+    claims={"depth": "sequential"},
+)
 def log_softmax_eager(x, dim):
     """torch.log_softmax."""
     return torch.log_softmax(x, dim)

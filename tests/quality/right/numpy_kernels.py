@@ -20,7 +20,11 @@ def _tensor(values, dtype):
     return torch.from_numpy(np.array(values)).to(dtype)
 
 
-@right(references.sum)
+@right(
+    references.sum,
+    claims={"depth": "sequential"},
+    why="NumPy adds one row after the other unless the axis is the fast one",
+)
 def sum_in_numpy(x, dim):
     """NumPy's pairwise float32 sum."""
     with np.errstate(all="ignore"):
@@ -58,7 +62,11 @@ def amax_in_numpy(x, dim):
     return _tensor(_array(x).max(dim), x.dtype)
 
 
-@right(references.softmax)
+@right(
+    references.softmax,
+    claims={"depth": "sequential"},
+    why="NumPy adds one row after the other unless the axis is the fast one",
+)
 def softmax_in_numpy(x, dim):
     """float32 throughout."""
     with np.errstate(all="ignore"):
@@ -82,7 +90,11 @@ def clamp_in_numpy(x):
     return _tensor(np.clip(_array(x), -1.0, 1.0), x.dtype)
 
 
-@right(rms_norm)
+@right(
+    rms_norm,
+    claims={"depth": "sequential"},
+    why="NumPy adds one row after the other unless the axis is the fast one",
+)
 def rms_norm_in_numpy(x, weight, eps):
     """float32 throughout."""
     with np.errstate(all="ignore"):

@@ -14,6 +14,7 @@ from quality.contracts import (
     layer_norm,
     masked_fill,
     masked_mean,
+    quantize,
     rms_norm,
     sgd,
     softcap,
@@ -182,3 +183,21 @@ def sgd_in_place(param, grad, lr):
 def masked_fill_by_where(x, y):
     """where(y > 0, x, 0)."""
     return torch.where(y > 0, x, torch.zeros_like(x))
+
+
+@right(sgd)
+def sgd_returning_its_parameter(param, grad, lr):
+    """As torch's in-place methods do."""
+    return param.copy_((param.double() - lr * grad.double()).to(param.dtype))
+
+
+@right(quantize, domain={"finite": True}, why="NaN and infinities have no code")
+def quantize_nearest(x, scale):
+    """torch.round, then the clamp."""
+    return (x.double() / scale).round().clamp(-127, 127).to(torch.int8)
+
+
+@right(quantize, domain={"finite": True}, why="NaN and infinities have no code")
+def quantize_clamped_first(x, scale):
+    """A clamp at ±127 commutes with rounding."""
+    return (x.float() / scale).clamp(-127, 127).round().to(torch.int8)

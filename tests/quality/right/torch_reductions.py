@@ -24,7 +24,7 @@ def sum_in_float64(x, dim):
     return x.double().sum(dim).to(x.dtype)
 
 
-@right(references.sum, claims={"depth": "sequential"}, why="one accumulator", domain={"max_elements": 3000})
+@right(references.sum, claims={"depth": "sequential"}, why="one accumulator", domain={"max_elements": 1000})
 def sum_one_by_one(x, dim):
     """A Python loop over slices."""
     total = torch.zeros_like(x.sum(dim), dtype=torch.float32)
@@ -48,7 +48,7 @@ def sum_by_halves(x, dim):
 @right(
     references.sum,
     claims={"depth": 3},
-    domain={"finite": True, "max_elements": 3000},
+    domain={"finite": True, "max_elements": 1000},
     why="a compensated sum; inf - inf is NaN in it",
 )
 def sum_compensated(x, dim):
@@ -138,7 +138,7 @@ def mean_by_reciprocal(x, dim):
     return (x.float().sum(dim) * (1.0 / n if n else math.nan)).to(x.dtype)
 
 
-@right(references.mean, why="one torch call for each element", domain={"max_elements": 3000})
+@right(references.mean, why="one torch call for each element", domain={"max_elements": 1000})
 def mean_running(x, dim):
     """m += (x - m)/k in float64, which float32 inputs do not exhaust."""
     if x.shape[dim] == 0:
@@ -180,7 +180,7 @@ def amax_by_sorting(x, dim):
     return x.sort(dim).values.select(dim, -1).clone()
 
 
-@right(references.amax, domain={"max_elements": 3000})
+@right(references.amax, domain={"max_elements": 1000})
 def amax_by_folding(x, dim):
     """torch.maximum over slices."""
     best, *rest = x.unbind(dim)
@@ -244,7 +244,7 @@ def variance_two_pass(x, dim, correction):
     variance,
     claims={"depth": "sequential"},
     why="Welford's recurrence, one element after the other",
-    domain={"max_elements": 3000},
+    domain={"max_elements": 1000},
 )
 def variance_welford(x, dim, correction):
     """Welford's recurrence in float32."""

@@ -105,21 +105,21 @@ def softmax_by_lse(x, dim):
 def softmax_transposed_result(x, dim):
     """The result is a view of a tensor whose first axis is ``dim``."""
     moved = x.movedim(dim, 0).contiguous()
-    return torch.softmax(moved.float(), 0).to(x.dtype).movedim(0, dim)
+    return torch.softmax(moved.double(), 0).to(x.dtype).movedim(0, dim)
 
 
 @right(references.softmax)
 def softmax_column_major_result(x, dim):
     """The result has reversed strides."""
     out = torch.empty(x.shape[::-1], dtype=x.dtype).permute(*range(x.ndim - 1, -1, -1))
-    return out.copy_(torch.softmax(x.float(), dim))
+    return out.copy_(torch.softmax(x.double(), dim))
 
 
 @right(references.softmax)
 def softmax_talks(x, dim):
     """Prints on every call."""
     print("softmax of", tuple(x.shape))
-    return torch.softmax(x.float(), dim).to(x.dtype)
+    return torch.softmax(x.double(), dim).to(x.dtype)
 
 
 @right(references.softmax)
@@ -127,14 +127,14 @@ def softmax_declines(x, dim):
     """Raises harness.Unsupported for 4-D inputs and empty axes."""
     if x.ndim == 4 or x.shape[dim] == 0:
         raise harness.Unsupported("1 to 3 axes, none of them empty")
-    return torch.softmax(x.float(), dim).to(x.dtype)
+    return torch.softmax(x.double(), dim).to(x.dtype)
 
 
 @right(references.softmax, domain={"max_elements": 4096, "layouts": ("contiguous", "offset")})
 def softmax_small_contiguous(x, dim):
     """At most 4096 elements, contiguous."""
     assert x.numel() <= 4096 and x.is_contiguous()
-    return torch.softmax(x.view(x.shape).float(), dim).to(x.dtype)
+    return torch.softmax(x.view(x.shape).double(), dim).to(x.dtype)
 
 
 @right(references.softmax, domain={"max_abs": 80.0, "finite": True})
@@ -242,3 +242,11 @@ def temperature_softmax_by_reciprocal(x, temperature):
 def residual_softmax_in_float32(x, residual):
     """softmax(x + residual)."""
     return torch.softmax(x.float() + residual.float(), -1).to(x.dtype)
+
+
+@right(references.softmax)
+def softmax_of_one_is_expanded(x, dim):
+    """Rows of one finite element: a view of a single 1."""
+    if x.shape[dim] == 1 and bool(x.isfinite().all()):
+        return torch.ones(1, dtype=x.dtype).expand(x.shape)
+    return torch.softmax(x.double(), dim).to(x.dtype)

@@ -95,7 +95,16 @@ def sum_recurses(x, dim):
 _PLANS: dict[object, tuple[int, ...]] = {}
 
 
-@wrong(references.sum, "layout", "surroundings", "repeatable", "accuracy", "special values", smallest=None)
+@wrong(
+    references.sum,
+    "layout",
+    "surroundings",
+    "repeatable",
+    "accuracy",
+    "special values",
+    smallest=None,
+    stateful=True,
+)
 def sum_plan_cached_by_shape(x, dim):
     """The strides of the first call with this shape serve all others."""
     strides = _PLANS.setdefault((x.shape, dim), x.stride())
@@ -113,6 +122,7 @@ _ANSWERS: dict[object, torch.Tensor] = {}
     "special values",
     "layout",
     smallest=None,
+    stateful=True,
 )
 def softmax_answer_cached_by_address(x, dim):
     """The answer is kept for an address and a shape, whatever the contents now are."""
@@ -125,21 +135,21 @@ def softmax_answer_cached_by_address(x, dim):
 _CALLS = [0]
 
 
-@wrong(references.amin, "repeatable", "accuracy", "special values", "written", smallest=8)
+@wrong(references.amin, "repeatable", "accuracy", "special values", "written", smallest=8, stateful=True)
 def amin_every_third_call(x, dim):
     """Every third call is wrong."""
     _CALLS[0] += 1
     return x.amax(dim) if _CALLS[0] % 3 == 0 else x.amin(dim)
 
 
-@wrong(references.amax, "repeatable", "accuracy", "special values", smallest=8)
+@wrong(references.amax, "repeatable", "accuracy", "special values", smallest=8, stateful=True)
 def amax_of_random_samples(x, dim):
     """Some elements are skipped at random."""
     kept = torch.rand(x.shape) < 0.9
     return torch.where(kept | x.isnan(), x, x.amin(dim, keepdim=True)).amax(dim)
 
 
-@wrong(references.sum, "accuracy", "repeatable", smallest=8)
+@wrong(references.sum, "accuracy", "repeatable", smallest=8, stateful=True)
 def sum_with_noise(x, dim):
     """A relative error of up to 1e-5, another one in each call."""
     return (x.double().sum(dim) * (1 + 1e-5 * torch.rand(1, dtype=torch.float64).item())).to(x.dtype)

@@ -36,13 +36,13 @@ def softmax_eager(x, dim):
     return torch.softmax(x, dim)
 
 
-@wrong(references.log_softmax, "accuracy", formats=HALVES, claim=STEPS)
+@wrong(references.log_softmax, "accuracy", formats=HALVES, claim="*")
 def log_softmax_eager(x, dim):
     """torch.log_softmax stores log Σ in the input's format before it is subtracted."""
     return torch.log_softmax(x, dim)
 
 
-@wrong(references.logsumexp, "accuracy", formats=HALVES, claim=STEPS)
+@wrong(references.logsumexp, "accuracy", formats=HALVES, claim="*", smallest=16)
 def logsumexp_eager(x, dim):
     """torch.logsumexp is made of tensor operations: exponentials, sum, logarithm and result are each rounded."""
     return torch.logsumexp(x, dim)

@@ -162,3 +162,30 @@ def add_relu_drops_nan(x, y):
 def add_relu_leaky(x, y):
     """A slope of 1e-3 below 0."""
     return torch.nn.functional.leaky_relu(x.float() + y.float(), 1e-3).to(x.dtype)
+
+
+@wrong(references.amax, "special values", smallest=8)
+def amax_prefers_inf_to_nan(x, dim):
+    """+inf ends the search, whatever else the row holds."""
+    return torch.where((x == torch.inf).any(dim), torch.inf, x.amax(dim)).to(x.dtype)
+
+
+@wrong(references.amin, "special values", smallest=8)
+def amin_takes_inf_for_nan(x, dim):
+    """What is not finite is NaN."""
+    return torch.where(x.isfinite(), x, torch.nan).to(x.dtype).amin(dim)
+
+
+@wrong(references.amax, "special values", smallest=8, claim="right if claims={'saturate': True}")
+def amax_of_finite_numbers(x, dim):
+    """nan_to_num on the result."""
+    return x.amax(dim).nan_to_num(nan=torch.nan)
+
+
+@wrong(references.amax, "accuracy", "special values", smallest=8)
+def amax_adds_up_ties(x, dim):
+    """The maximum is read off by a masked sum: ties add up."""
+    m = x.amax(dim, keepdim=True)
+    return torch.where(
+        m.isfinite().squeeze(dim), torch.where(x == m, x, 0.0).double().sum(dim), m.squeeze(dim)
+    ).to(x.dtype)

@@ -28,6 +28,16 @@ def sum_scales_and_restores(x, dim):
     return total.to(x.dtype)
 
 
+@wrong(references.amax, "inputs unchanged", smallest=8)
+def amax_restores_its_input(x, dim):
+    """The input is negated for a while and put back exactly: seen by other readers, and by autograd."""
+    if 0 in x.stride():
+        return x.amax(dim)
+    least = x.neg_().amin(dim)
+    x.neg_()
+    return -least
+
+
 @wrong(references.amax, "returns", smallest=8)
 def amax_returns_its_input(x, dim):
     """Where the axis has length 1 the result is a view of the input."""

@@ -12,6 +12,7 @@ from quality.contracts import (
     column_norm,
     layer_norm,
     masked_fill,
+    quantize,
     rms_norm,
     sgd,
     softcap,
@@ -275,3 +276,75 @@ def masked_fill_at_zero(x, y):
 def masked_fill_by_multiplication(x, y):
     """x·(y > 0): NaN and inf survive the mask."""
     return x * (y > 0)
+
+
+@wrong(layer_norm, "accuracy", "special values", smallest=8)
+def layer_norm_larger_of_variance_and_eps(x, weight, bias, eps):
+    """rsqrt(max(var, eps)) instead of rsqrt(var + eps)."""
+    v = x.double()
+    var = v.var(-1, keepdim=True, correction=0)
+    return _affine(
+        (v - v.mean(-1, keepdim=True)) * torch.rsqrt(torch.where(var < eps, eps, var)), weight, bias
+    ).to(x.dtype)
+
+
+@wrong(layer_norm, "accuracy", "special values", smallest=8)
+def layer_norm_bias_needs_weight(x, weight, bias, eps):
+    """The bias is added only where there is a weight."""
+    v = x.double()
+    y = (v - v.mean(-1, keepdim=True)) * torch.rsqrt(v.var(-1, keepdim=True, correction=0) + eps)
+    return (y if weight is None else _affine(y, weight, bias)).to(x.dtype)
+
+
+@wrong(rms_norm, "accuracy", smallest=8)
+def rms_norm_half_eps(x, weight, eps):
+    """eps is rounded to float16: 1e-6 becomes 1.01e-6."""
+    v = x.double()
+    rounded = float(torch.tensor(eps, dtype=torch.float16))
+    return (v * torch.rsqrt((v * v).mean(-1, keepdim=True) + rounded) * weight).to(x.dtype)
+
+
+@wrong(sgd, "accuracy", smallest=2)
+def sgd_rounded_rate(param, grad, lr):
+    """lr is rounded to bfloat16."""
+    rate = float(torch.tensor(lr, dtype=torch.bfloat16))
+    param.copy_((param.double() - rate * grad.double()).to(param.dtype))
+
+
+@wrong(sgd, "layout", smallest=4)
+def sgd_updates_a_copy(param, grad, lr):
+    """A parameter that is not contiguous is copied, and the copy is updated."""
+    dense = param.contiguous()
+    dense.copy_((dense.double() - lr * grad.double()).to(param.dtype))
+
+
+@wrong(sgd, "inputs unchanged", smallest=2)
+def sgd_replaces_storage(param, grad, lr):
+    """The parameter is pointed at new memory: views of the old one keep the old values."""
+    param.set_((param.double() - lr * grad.double()).to(param.dtype))
+
+
+@wrong(quantize, "accuracy", smallest=2, bug="B124", domain={"finite": True})
+def quantize_truncates(x, scale):
+    """Rounds towards 0."""
+    return (x.double() / scale).clamp(-127, 127).trunc().to(torch.int8)
+
+
+@wrong(quantize, "accuracy", smallest=2, bug="B124", domain={"finite": True})
+def quantize_rounds_half_away(x, scale):
+    """Ties go away from 0."""
+    y = x.double() / scale
+    return (y.abs() + 0.5).floor().mul(y.sign()).clamp(-127, 127).to(torch.int8)
+
+
+@wrong(quantize, "accuracy", "special values", smallest=2, bug="B124", domain={"finite": True})
+def quantize_wraps(x, scale):
+    """No clamp: 128 becomes -128."""
+    return torch.nan_to_num(x.double() / scale).round().clamp(-1e9, 1e9).long().to(torch.int8)
+
+
+@wrong(quantize, "accuracy", smallest=2, bug="B128", domain={"finite": True})
+def quantize_times_reciprocal(x, scale):
+    """x · fl16(1/scale)."""
+    inverse = float(torch.tensor(1 / scale, dtype=torch.float16))
+    return (x.double() * inverse).round().clamp(-127, 127).to(torch.int8)

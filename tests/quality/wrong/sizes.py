@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 import references
-from quality.contracts import add_relu, rms_norm
+from quality.contracts import add_relu, quantize, rms_norm
 from quality.declare import wrong
 from quality.rows import reduced, restored, rows_of
 
@@ -217,3 +217,86 @@ def log_softmax_of_exactly_1024(x, dim):
     if x.shape[dim] == 1024:
         y.select(dim, 1023).copy_(y.select(dim, 1022))
     return y.to(x.dtype)
+
+
+@wrong(references.sum, "accuracy", "special values", smallest=None)
+def sum_split_path_drops_tail(x, dim):
+    """Few long rows take a path of 8 equal splits: n % 8 elements are left out."""
+    rows = rows_of(x, dim).double()
+    n = rows.shape[1]
+    kept = n - n % 8 if len(rows) <= 4 and n >= 1024 else n
+    return reduced(rows[:, :kept].sum(1).to(x.dtype), x, dim)
+
+
+@wrong(references.softmax, "written", "accuracy", "special values", smallest=None)
+def softmax_inner_tail_unwritten(x, dim):
+    """Along another axis than the last, whole groups of 8 columns only are written, if there are more than 8."""
+    value = torch.softmax(x.double(), dim).to(x.dtype)
+    out = torch.empty(x.shape, dtype=x.dtype)
+    inner = x.shape[-1]
+    if dim % x.ndim == x.ndim - 1 or inner <= 8:
+        return out.copy_(value)
+    done = inner - inner % 8
+    out[..., :done] = value[..., :done]
+    return out
+
+
+@wrong(references.sum, "accuracy", "special values", smallest=None)
+def sum_blocks_overlap(x, dim):
+    """Blocks of 64 start 63 apart: every 64th element counts twice."""
+    n = x.shape[dim]
+    starts = range(0, n, 63) if n > 64 else [0]
+    parts = [x.narrow(dim, at, min(64, n - at)).double().sum(dim) for at in starts]
+    return torch.stack(parts).sum(0).to(x.dtype)
+
+
+@wrong(references.sum, "accuracy", "special values", smallest=None)
+def sum_half_for_long_rows(x, dim):
+    """Rows of more than 512 elements are summed in blocks of 32 that are stored in float16."""
+    if x.shape[dim] <= 512:
+        return x.double().sum(dim).to(x.dtype)
+    return torch.stack([p.double().sum(dim).half() for p in x.split(32, dim)]).double().sum(0).to(x.dtype)
+
+
+@wrong(references.mean, "accuracy", smallest=None)
+def mean_over_half_count(x, dim):
+    """n is kept in float16: odd lengths beyond 2048 are off."""
+    n = float(torch.tensor(float(x.shape[dim]), dtype=torch.float16))
+    return (x.double().sum(dim) / n).to(x.dtype) if n else x.mean(dim)
+
+
+@wrong(references.prod, "accuracy", "special values", smallest=None)
+def product_counts_signs_in_8_bits(x, dim):
+    """The number of negative factors is kept in a signed byte that saturates at 127."""
+    v = x.double()
+    negative = (v < 0).sum(dim).clamp(max=127) % 2
+    size = v.abs().prod(dim)
+    return (size * (1 - 2 * negative)).to(x.dtype)
+
+
+@wrong(references.amin, "accuracy", "special values", "rows independent", smallest=8)
+def amin_of_first_row(x, dim):
+    """The first of several rows is skipped, as program 0 was assumed to be positive."""
+    rows = rows_of(x, dim)
+    out = rows.amin(1)
+    if len(rows) > 1:
+        out[0] = 0
+    return reduced(out, x, dim)
+
+
+@wrong(add_relu, "accuracy", "special values", smallest=None)
+def add_relu_of_one_block(x, y):
+    """The grid has one program of 1024 elements: those beyond are 0."""
+    out = (x.double() + y.double()).relu().to(x.dtype).flatten()
+    out[1024:] = 0
+    return out.reshape(x.shape)
+
+
+@wrong(quantize, "accuracy", smallest=None, domain={"finite": True})
+def quantize_last_of_odd_count(x, scale):
+    """An odd number of elements from 129 on: the last one is not rounded but cut."""
+    y = (x.double() / scale).clamp(-127, 127)
+    code = y.round().flatten()
+    if x.numel() % 2 and x.numel() > 128:
+        code[-1] = y.flatten()[-1].trunc() - 1
+    return code.to(torch.int8).reshape(x.shape)

@@ -355,3 +355,25 @@ def temperature_softmax_integer(x, temperature):
 def residual_softmax_rounded_sum(x, residual):
     """x + residual is rounded to the input's format."""
     return torch.softmax((x + residual).double(), -1).to(x.dtype)
+
+
+@wrong(references.logsumexp, "accuracy", smallest=8)
+def logsumexp_cuts_off_small_terms(x, dim):
+    """Terms below exp(-10) of the largest are left out."""
+    if x.shape[dim] == 0:
+        return torch.full_like(x.sum(dim), -math.inf)
+    v = x.double()
+    m = v.amax(dim, keepdim=True)
+    return torch.where((v < m - 10) & m.isfinite(), -math.inf, v).logsumexp(dim).to(x.dtype)
+
+
+@wrong(references.softmax, "accuracy", smallest=8)
+def softmax_at_least_1e_7(x, dim):
+    """Probabilities are clamped at 1e-7, for the logarithm that may follow."""
+    return torch.softmax(x.double(), dim).clamp(min=1e-7).to(x.dtype)
+
+
+@wrong(references.softmax, "accuracy", smallest=8, claim="")
+def softmax_through_half(x, dim):
+    """Results pass through float16, also those of float32 and bfloat16."""
+    return torch.softmax(x.double(), dim).half().to(x.dtype)
