@@ -11,11 +11,18 @@ import tempfile
 from collections.abc import Iterator
 
 
+class _Stream(io.StringIO):
+    """Stays open: what was printed is still there after a function closes its stdout."""
+
+    def close(self) -> None:
+        """Nothing; memory is freed with the object."""
+
+
 class Printed:
     """Collects text; `text` is complete once the block of `captured` was left."""
 
     def __init__(self) -> None:
-        self._stream = io.StringIO()
+        self._stream = _Stream()
         self._device = ""
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from .allocation import GuardedAllocation
 from .capture import captured
 from .faults import Fault, NotSimulated, StepLimit
 from .origin import locate
+from .state import restored
 from .watchdog import Expired, time_limit
 
 if TYPE_CHECKING:
@@ -81,9 +83,11 @@ def execute(
         raise HarnessError(
             f"device {device!r} is neither the CPU nor CUDA: write device='cpu' or device='cuda'"
         )
+    _warm()
     result = Execution("returned")
     with (
         captured(descriptors=kind == "cuda") as printed,
+        restored(),
         _launches(kind, fill, level, configs) as (launches, watch),
     ):
         if watch is not None:
@@ -103,7 +107,11 @@ def execute(
         except (Unsupported, NotImplementedError) as error:
             declined = isinstance(error, NotSimulated) or launches() == 0
             result.outcome, result.error = "declined" if declined else "raised", error
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except (
+            BaseException
+        ) as error:  # a function may raise GeneratorExit or SystemExit, or a kind of its own
             result.outcome, result.error = "raised", error
         result.launches = launches()
         if watch is not None:
@@ -111,6 +119,13 @@ def execute(
             result.configs = watch.configs
     result.blocks, result.printed = allocation.blocks, printed.text
     return result
+
+
+@functools.cache
+def _warm() -> None:
+    """Have torch import, outside any time limit, the many modules that its first intercepted call needs."""
+    with GuardedAllocation("nan"):
+        torch.empty(1)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,9 @@ from typing import Any
 RETRY = 0.25
 """Seconds after which the interruption is repeated, should the function have caught it."""
 
+GRACE = 60.0
+"""Seconds for which an import, which would leave half a module behind, is not interrupted."""
+
 
 class Expired(BaseException):
     """Raised inside the function when its time is over; no ``except Exception`` catches it."""
@@ -25,7 +28,8 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     """Raise `Expired` in the block once it has run for ``seconds``; None sets no limit.
 
     In the main thread by SIGALRM, elsewhere by an exception set from another thread; either reaches Python
-    code and interruptible waits, not a single long call into C.
+    code and interruptible waits, not a single long call into C. An import that the function has begun may end
+    first (`GRACE`).
     """
     if seconds is None:
         yield
@@ -65,7 +69,7 @@ def _by_signal(seconds: float) -> Iterator[None]:
     armed = True
 
     def expire(signum: int, frame: FrameType | None) -> None:
-        if armed:
+        if armed and not _importing(frame, started + seconds):
             raise Expired
 
     started = time.monotonic()
@@ -86,7 +90,8 @@ def _by_signal(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _by_thread(seconds: float) -> Iterator[None]:
-    target = ctypes.c_ulong(threading.get_ident())
+    ident, started = threading.get_ident(), time.monotonic()
+    target = ctypes.c_ulong(ident)
     done, lock = threading.Event(), threading.Lock()
     throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
@@ -94,7 +99,8 @@ def _by_thread(seconds: float) -> Iterator[None]:
         wait = seconds
         while not done.wait(wait):
             with lock:
-                if not done.is_set():
+                frame = sys._current_frames().get(ident)
+                if not done.is_set() and not _importing(frame, started + seconds):
                     throw(target, ctypes.py_object(Expired))
             wait = RETRY
 
@@ -107,3 +113,14 @@ def _by_thread(seconds: float) -> Iterator[None]:
             done.set()
         throw(target, None)
         watcher.join()
+
+
+def _importing(frame: FrameType | None, due: float) -> bool:
+    """Whether a thread is within an import, and its time was over less than `GRACE` ago."""
+    if time.monotonic() > due + GRACE:
+        return False
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
