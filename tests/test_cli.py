@@ -12,7 +12,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,8 @@ from harness.records import SavedFinding, VerdictRecord
 ROOT = Path(__file__).parents[1]
 
 KERNELS = """
+import os
+
 import harness, references, torch
 from harness.contracts import Dim
 
@@ -41,8 +42,14 @@ def noisy(x, dim):
     return right(x, dim)
 
 def slow(x, dim):
-    open("started", "w").close()
+    tell_that_it_started()
     return right(x, dim)
+
+def tell_that_it_started():
+    try:
+        os.close(os.open("started", os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        pass  # nobody listens any more
 
 def unnormalised(x, dim):
     return (right(x, dim).double() * 1.5).to(x.dtype)
@@ -393,10 +400,9 @@ def test_the_command_line_starts_without_torch() -> None:
 
 def test_ctrl_c_ends_with_the_summary() -> None:
     words = ("--seconds", "100", "--dtype", "float32", "--json", "out.json")
+    os.mkfifo("started")
     with fresh("fuzz", "k.py:slow", "--as", "softmax", *words) as process:
-        deadline = time.monotonic() + 60
-        while not Path("started").exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
+        Path("started").read_bytes()  # returns once the kernel has opened the other end
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert "interrupted: the counts are of what ran" in out

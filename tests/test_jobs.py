@@ -189,10 +189,8 @@ def test_a_hang_that_nothing_interrupts_is_ended(runner: Supervised) -> None:
 
 def test_an_interrupt_that_was_lost_is_repeated(runner: Supervised) -> None:
     planned = plan(runner, UnderTest(target="k.py:interrupted_in_vain", contract="softmax"), ("float32",))
-    clock = time.monotonic()
     record = judge(runner, planned, Budget(seconds=100), ignore)
     assert record.interrupted
-    assert time.monotonic() - clock < 60
     assert not runner.interrupted, "nobody asked this process"
 
 
@@ -237,6 +235,7 @@ def test_a_job_that_needs_no_launch(runner: Supervised) -> None:
 
 def test_the_journal_survives_its_writer(tmp_path: Path) -> None:
     path = tmp_path / "journal"
+    before = time.time()
     assert journal.read(path) is None
     journal.note("nobody reads this")
     journal.open(path)
@@ -251,7 +250,7 @@ def test_the_journal_survives_its_writer(tmp_path: Path) -> None:
         journal.note("short")
         entry = journal.read(path)
         assert entry is not None and entry.running and entry.text == "short"
-        assert abs(entry.since - time.time()) < 60
+        assert before <= entry.since <= time.time()
     finally:
         journal.close()
     journal.note("written nowhere")
