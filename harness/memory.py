@@ -60,7 +60,7 @@ def fill_value(dtype: torch.dtype, kind: str) -> float | int | bool:
     """
     if dtype is torch.bool:
         return bool(_BOOL_PERIOD[kind][0])
-    bits = torch.tensor([_pattern(dtype, kind, 0)], dtype=_carrier(dtype))
+    bits = torch.tensor([_pattern(dtype, kind, 0)], dtype=_carrier(dtype), device="cpu")
     value: float | int = bits.view(dtype).item()
     return value
 
@@ -251,7 +251,7 @@ def _pattern(dtype: torch.dtype, kind: str, salt: int) -> int:
             bits = nan
         else:
             large = math.copysign(torch.finfo(dtype).max / 10, 1.0 if kind == "+large" else -1.0)
-            bits = int(torch.tensor([large], dtype=torch.float64).to(dtype).view(carrier).item())
+            bits = int(torch.tensor([large], dtype=torch.float64, device="cpu").to(dtype).view(carrier).item())
         return bits ^ (salt % (1 << free))
     limits = torch.iinfo(dtype)
     high = limits.max - limits.max // 8

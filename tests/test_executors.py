@@ -28,6 +28,7 @@ from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import harness
+import references
 from harness.executors import MemoryFault, NotSimulated, cpu, execute
 from harness.executors.profile import H200
 
@@ -1070,6 +1071,41 @@ def test_global_state_is_put_back(name, ending):
     execution = execute(careless)
     assert execution.outcome == ("raised" if ending else "returned")
     assert state() == before != seen[0]
+
+
+@triton.jit
+def add_one(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, i < n) + 1, i < n)
+
+
+def test_a_verdict_does_not_depend_on_the_users_settings():
+    """The function runs with them, and only the function."""
+    seen = set()
+
+    def total(x, dim):
+        seen.add((torch.get_default_dtype(), torch.get_default_device().type))
+        ones = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+        add_one[(-(-x.numel() // 64),)](x.contiguous(), ones, x.numel(), BLOCK=64)
+        return x.double().sum(dim).to(x.dtype)
+
+    def doubled(x, dim):
+        return 2 * total(x, dim)
+
+    plain = [str(harness.check(fn, references.sum, examples=60)) for fn in (total, doubled)]
+    torch.set_default_dtype(torch.bfloat16)
+    torch.set_default_device("meta")
+    torch.set_flush_denormal(True)
+    seen.clear()
+    try:
+        odd = [str(harness.check(fn, references.sum, examples=60)) for fn in (total, doubled)]
+        assert torch.get_default_dtype() == torch.bfloat16 and torch.get_default_device().type == "meta"
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_default_device(None)
+        torch.set_flush_denormal(False)
+    assert seen == {(torch.bfloat16, "meta")}
+    assert odd == plain and plain[0].startswith("PASS") and plain[1].startswith("FAIL")
 
 
 class OfItsOwn(BaseException):

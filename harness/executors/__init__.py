@@ -10,5 +10,6 @@ from __future__ import annotations
 from .execution import Execution, Outcome, cpu, execute
 from .faults import Fault, MemoryFault, NotSimulated
 from .origin import locate
+from .state import neutral
 
-__all__ = ["Execution", "Fault", "MemoryFault", "NotSimulated", "Outcome", "cpu", "execute", "locate"]
+__all__ = ["Execution", "Fault", "MemoryFault", "NotSimulated", "Outcome", "cpu", "execute", "locate", "neutral"]

@@ -18,7 +18,7 @@ from .allocation import GuardedAllocation
 from .capture import captured
 from .faults import Fault, NotSimulated, StepLimit
 from .origin import locate
-from .state import restored
+from .state import users
 from .watchdog import Expired, time_limit
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def execute(
     result = Execution("returned")
     with (
         captured(descriptors=kind == "cuda") as printed,
-        restored(),
+        users(),
         _launches(kind, fill, level, configs) as (launches, watch),
     ):
         if watch is not None:

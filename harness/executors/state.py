@@ -1,45 +1,99 @@
-"""The process's global settings, put back as they were after a function under test has run."""
+"""The process's global settings: the function under test runs with its own, the harness with plain ones."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 
 
-@contextlib.contextmanager
-def restored() -> Iterator[None]:
-    """Undo what a function leaves changed: torch's defaults and modes, NumPy's errors, Python's streams.
+@dataclass(frozen=True)
+class Settings:
+    """What torch and NumPy keep for the whole process, or for this thread."""
 
-    Subnormal numbers are never flushed afterwards, in this thread: oracle and inputs hold such numbers.
+    dtype: torch.dtype
+    device: torch.device
+    gradients: bool
+    deterministic: tuple[bool, bool]
+    """Whether torch's algorithms must be deterministic, and whether it only warns of those that are not."""
+    threads: int
+    flushes: bool
+    """Whether subnormal numbers count as 0."""
+    errors: dict[str, Any]
+    """What NumPy does about overflow, division by zero and the like."""
+
+    @staticmethod
+    def now() -> Settings:
+        """The settings in force."""
+        subnormal = torch.tensor([5e-324], dtype=torch.float64, device="cpu")
+        return Settings(
+            torch.get_default_dtype(),
+            torch.get_default_device(),
+            torch.is_grad_enabled(),
+            (
+                torch.are_deterministic_algorithms_enabled(),
+                torch.is_deterministic_algorithms_warn_only_enabled(),
+            ),
+            torch.get_num_threads(),
+            not bool((subnormal * 1.0).any()),
+            dict(np.geterr()),
+        )
+
+    def apply(self) -> None:
+        """Bring these settings into force, touching only what differs."""
+        now = Settings.now()
+        if now.dtype != self.dtype:
+            torch.set_default_dtype(self.dtype)
+        if now.device != self.device:
+            torch.set_default_device(None if self.device.type == "cpu" else self.device)
+        if now.gradients != self.gradients:
+            torch.set_grad_enabled(self.gradients)
+        if now.deterministic != self.deterministic:
+            must, warns = self.deterministic
+            torch.use_deterministic_algorithms(must, warn_only=warns)
+        if now.threads != self.threads:
+            torch.set_num_threads(self.threads)
+        if now.flushes != self.flushes:
+            torch.set_flush_denormal(self.flushes)
+        if now.errors != self.errors:
+            np.seterr(**self.errors)
+
+
+_users: Settings | None = None
+
+
+@contextlib.contextmanager
+def neutral() -> Iterator[None]:
+    """Plain settings for the harness's own work, whatever a user's file or script has set.
+
+    float32 and the CPU are the defaults and subnormal numbers count: oracle and inputs hold such numbers.
     """
-    dtype, device, grad = torch.get_default_dtype(), torch.get_default_device(), torch.is_grad_enabled()
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    threads, errors = torch.get_num_threads(), np.geterr()
-    streams = sys.stdout, sys.stderr
+    global _users
+    if _users is not None:
+        yield
+        return
+    _users = Settings.now()
     try:
+        replace(_users, dtype=torch.float32, device=torch.device("cpu"), flushes=False).apply()
         yield
     finally:
-        if torch.get_default_dtype() != dtype:
-            torch.set_default_dtype(dtype)
-        if torch.get_default_device() != device:
-            torch.set_default_device(None if device.type == "cpu" else device)
-        if torch.is_grad_enabled() != grad:
-            torch.set_grad_enabled(grad)
-        if (
-            torch.are_deterministic_algorithms_enabled(),
-            torch.is_deterministic_algorithms_warn_only_enabled(),
-        ) != (
-            deterministic,
-            warn_only,
-        ):
-            torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
-        torch.set_flush_denormal(False)
-        np.seterr(**errors)
+        _users.apply()
+        _users = None
+
+
+@contextlib.contextmanager
+def users() -> Iterator[None]:
+    """The settings from before `neutral`; what the block changes, streams included, is put back after it."""
+    ours, streams = Settings.now(), (sys.stdout, sys.stderr)
+    try:
+        if _users is not None:
+            _users.apply()
+        yield
+    finally:
+        ours.apply()
         sys.stdout, sys.stderr = streams

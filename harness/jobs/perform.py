@@ -16,6 +16,7 @@ from harness.case import check as check_case
 from harness.checks.failure import Failure
 from harness.contracts import Domain
 from harness.errors import HarnessError, nearest
+from harness.executors import neutral
 from harness.formats import name_of
 from harness.jobs import messages
 from harness.jobs.messages import Event, Job, UnderTest
@@ -207,6 +208,7 @@ def _subject(under: UnderTest) -> Subject:
     )
 
 
+@neutral()
 def _closest(subject: Subject, case: Case) -> tuple[int, tuple[int, ...]]:
     """The output and element of a case that come closest to their bound, or leave it furthest."""
     judgements = run_trial(subject, case, thorough=False).judgements

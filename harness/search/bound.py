@@ -15,9 +15,11 @@ from harness.arithmetic import arithmetic as claimed
 from harness.case import Case, materialise
 from harness.contracts import Contract
 from harness.errors import HarnessError
+from harness.executors import neutral
 from harness.numbers import Model, read_exactly, read_float64
 
 
+@neutral()
 def explain_bound(
     contract: Contract,
     claims: Arithmetic | Mapping[str, Any] | None,

@@ -15,6 +15,7 @@ from harness.arithmetic import Arithmetic, arithmetic
 from harness.case import Case
 from harness.contracts import Contract, Domain, domain
 from harness.errors import HarnessError
+from harness.executors import neutral
 from harness.formats import Format, format_of, name_of
 from harness.search.explain import right_if
 from harness.search.finding import contract_spec, finding
@@ -44,6 +45,7 @@ MOST_CHECKS = 3
 """Failed checks of one launch that are reduced and reported."""
 
 
+@neutral()
 def check(
     fn: Callable[..., Any] | Target,
     contract: Contract | str,
@@ -91,11 +93,13 @@ def check(
             explain(searches)
     except KeyboardInterrupt:
         interrupted = True
-        searches[-1].tally.cut_short = True
+        if searches:
+            searches[-1].tally.cut_short = True
     findings = [found for search in searches for found in search.findings]
     return verdict_of(subject, findings, {name_of(s.fmt): s.tally for s in searches}, seed, interrupted)
 
 
+@neutral()
 def replay(
     fn: Callable[..., Any] | Target,
     contract: Contract | str,

@@ -12,6 +12,7 @@ from harness.case import Case
 from harness.checks.failure import CLASSES, CheckFailed
 from harness.contracts import Contract, Domain
 from harness.errors import HarnessError
+from harness.executors import neutral
 from harness.formats import Format, name_of
 from harness.search.check import FormatSearch, explain, make_subject, verdict_of, wanted_formats
 from harness.search.progress import Watcher
@@ -31,6 +32,7 @@ class _TimeIsUp(Exception):
     """Ends a Hypothesis session when its time is spent."""
 
 
+@neutral()
 def fuzz(
     fn: Callable[..., Any] | Target,
     contract: Contract | str,
