@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from harness import journal, oracle
+from harness import interrupt, journal, oracle
 from harness.arithmetic import Arithmetic
 from harness.case import Case, Inputs, materialise, situation_of, used_rows
 from harness.checks.agreement import same_bits, wrong_elements
@@ -72,6 +72,7 @@ class Trial:
 
 def run_trial(subject: Subject, case: Case, *, thorough: bool = True) -> Trial:
     """Judge one case. thorough: also change the other rows, and surround with the third fill."""
+    interrupt.again()
     return _Bench(subject, case).run(thorough)
 
 

@@ -7,9 +7,9 @@ elements, undefined lanes filled, addresses checked.
 
 from __future__ import annotations
 
-from .execution import Execution, Outcome, cpu, execute
+from .execution import Execution, Outcome, cpu, execute, ready
 from .faults import Fault, MemoryFault, NotSimulated
 from .origin import locate
 from .state import neutral
 
-__all__ = ["Execution", "Fault", "MemoryFault", "NotSimulated", "Outcome", "cpu", "execute", "locate", "neutral"]
+__all__ = ["Execution", "Fault", "MemoryFault", "NotSimulated", "Outcome", "cpu", "execute", "locate", "neutral", "ready"]

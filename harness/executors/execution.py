@@ -83,7 +83,7 @@ def execute(
         raise HarnessError(
             f"device {device!r} is neither the CPU nor CUDA: write device='cpu' or device='cuda'"
         )
-    _warm()
+    ready()
     result = Execution("returned")
     with (
         captured(descriptors=kind == "cuda") as printed,
@@ -122,7 +122,7 @@ def execute(
 
 
 @functools.cache
-def _warm() -> None:
+def ready() -> None:
     """Have torch import, outside any time limit, the many modules that its first intercepted call needs."""
     with GuardedAllocation("nan"):
         torch.empty(1)

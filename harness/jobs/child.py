@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import functools
 import os
 import signal
 import sys
@@ -17,9 +18,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from harness import journal, records
+from harness import interrupt, journal, records
 from harness.errors import HarnessError
-from harness.jobs.messages import Done, Event, Failed, Job, Moved
+from harness.jobs.messages import Done, Event, Failed, Job
 
 PR_SET_PDEATHSIG = 1
 """Option of prctl(2): the signal a process gets when its parent dies."""
@@ -29,20 +30,19 @@ def main(jobs: int, events: int, notes: str) -> None:
     """Do jobs until there are no more. jobs, events: descriptors; notes: path of the journal."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     journal.open(notes)
-    interrupt = Interrupt()
-    # a descriptor of its own: 2 is redirected while a kernel runs on a device
-    with open(os.dup(2), "wb") as log, open(jobs, "rb") as lines, contextlib.suppress(KeyboardInterrupt):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with (
+        # a descriptor of its own: 2 is redirected while a kernel runs on a device
+        open(os.dup(2), "wb") as log,
+        open(jobs, "rb") as lines,
+        contextlib.suppress(KeyboardInterrupt),
+        interrupt.remembered(),
+    ):
         faulthandler.enable(log)
         faulthandler.register(signal.SIGUSR1, log)
         for line in lines:
-            interrupt.asked = False
-
-            def emit(event: Event) -> None:
-                if isinstance(event, Moved):
-                    interrupt.again()
-                _send(events, event)
-
-            last = _done(msgspec.json.decode(line, type=Job), emit)
+            interrupt.forget()
+            last = _done(msgspec.json.decode(line, type=Job), functools.partial(_send, events))
             lost = _gpu_lost()
             if lost:
                 last = (
@@ -53,26 +53,6 @@ def main(jobs: int, events: int, notes: str) -> None:
             _send(events, last)
             if lost:
                 return
-
-
-class Interrupt:
-    """Turns SIGINT into KeyboardInterrupt, once more where that was lost.
-
-    An exception raised in a callback of the garbage collector is ignored, and Hypothesis has one.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-        signal.signal(signal.SIGINT, self._ask)
-
-    def _ask(self, number: int, frame: object) -> None:
-        self.asked = True
-        raise KeyboardInterrupt
-
-    def again(self) -> None:
-        """Raise KeyboardInterrupt if it was asked for: whoever still calls this has not seen it."""
-        if self.asked:
-            raise KeyboardInterrupt
 
 
 def _done(job: Job, emit: Callable[[Event], None]) -> Event:

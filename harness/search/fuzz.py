@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness import interrupt
 from harness.arithmetic import Arithmetic
 from harness.case import Case
 from harness.checks.failure import CLASSES, CheckFailed
@@ -33,6 +34,7 @@ class _TimeIsUp(Exception):
 
 
 @neutral()
+@interrupt.remembered()
 def fuzz(
     fn: Callable[..., Any] | Target,
     contract: Contract | str,

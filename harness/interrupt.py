@@ -1,0 +1,47 @@
+"""Ctrl-C, raised once more where it was lost.
+
+An exception raised in a callback of the garbage collector is ignored, and Hypothesis has one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+_asked = False
+
+
+@contextlib.contextmanager
+def remembered() -> Iterator[None]:
+    """Have `again` know of a SIGINT within the block; nothing where another handler than Python's is in force."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    forget()
+    signal.signal(signal.SIGINT, _ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        forget()
+
+
+def again() -> None:
+    """Raise KeyboardInterrupt if it was asked for: whoever still calls this has not seen it."""
+    if _asked:
+        raise KeyboardInterrupt
+
+
+def forget() -> None:
+    """Nothing is asked for any more."""
+    global _asked
+    _asked = False
+
+
+def _ask(number: int, frame: object) -> None:
+    global _asked
+    _asked = True
+    raise KeyboardInterrupt
