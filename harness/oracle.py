@@ -20,7 +20,7 @@ from harness.numbers.model import Model
 from harness.numbers.number import LOST
 
 MOST_ESCALATED = 64
-"""Situations of one launch that are read again in mpmath; the others count as unbounded."""
+"""Situations of one launch that are read again in mpmath; lost elements of the others count as unbounded."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,9 +182,6 @@ def _escalated(
             piece = judge(pieces[i], answer, wanted[i])
             escalated += piece.right.numel()
             outputs[i] = _patched(outputs[i], masks[i], piece)
-    for number in lost[MOST_ESCALATED:]:
-        for i, owner in enumerate(owners):
-            outputs[i] = _opened(outputs[i], owner == number)
     return Judged(tuple(outputs), escalated)
 
 
@@ -222,14 +219,3 @@ def _patched(whole: Judgement, mask: torch.Tensor, piece: Judgement) -> Judgemen
             value[mask] = getattr(piece, item.name).reshape(-1)
         fields[item.name] = value
     return Judgement(**fields)
-
-
-def _opened(whole: Judgement, mask: torch.Tensor) -> Judgement:
-    """Elements that nothing judged: counted as unbounded, neither right with a ratio nor wrong."""
-    return dataclasses.replace(
-        whole,
-        right=whole.right | mask,
-        unbounded=whole.unbounded | mask,
-        ratio=torch.where(mask, 0.0, whole.ratio),
-        decisive=whole.decisive & ~mask,
-    )

@@ -184,13 +184,30 @@ def test_precision_rises_until_a_cancelling_formula_is_settled() -> None:
     assert abs(answer.value[0] - 1) < 1e-20
 
 
-def test_what_no_precision_settles_is_an_error() -> None:
+def test_what_no_precision_settles_is_lost() -> None:
+    """exp(x)·(1 - exp(0·x)): no digit of the 0 is ever known; the other element is."""
     held_to = dataclasses.replace(model(FLOAT64, depth=0, flush="none"), u=0.0, eta=0.0)
-    x = torch.tensor([0.1], dtype=torch.float64)
-    with pytest.raises(HarnessError, match="did not settle"):
-        read_exactly(
-            lambda x: numbers.exp(x) - numbers.exp(x) * numbers.exp(0.0 * x), {"x": x}, held_to, [(1,)]
-        )
+    x = torch.tensor([0.1, math.inf], dtype=torch.float64)
+    answer = read_exactly(
+        lambda x: numbers.exp(x) - numbers.exp(x) * numbers.exp(0.0 * x), {"x": x}, held_to, [(2,)]
+    )[0]
+    assert ((answer.may & LOST) != 0).tolist() == [True, False]
+    assert answer.t[0] == math.inf
+
+
+def test_small_exponentials_are_known_as_well_as_large_ones() -> None:
+    """exp(-700) is normal in float64, and its error some u of it."""
+    x = torch.tensor([0.3, -700.0], dtype=torch.float64)
+    answer = read_exactly(lambda x: numbers.exp(x - 0.25), {"x": x}, model(FLOAT64, flush="none"), [(2,)])[0]
+    assert answer.context.prec == 140
+    assert answer.t[1] < 2.0**-40 * answer.value[1]
+
+
+@pytest.mark.parametrize("function", [numbers.exp, numbers.sin, numbers.cos, numbers.tanh, numbers.erf])
+def test_a_function_of_an_exponential_ends(function: Callable[..., Any]) -> None:
+    x = torch.tensor([1e300, -1e300], dtype=torch.float64)
+    answer = read_exactly(lambda x: function(numbers.exp(x)), {"x": x}, model(FLOAT64), [(2,)])[0]
+    assert (answer.t >= 0).all()
 
 
 def test_accumulators_of_16_bits_agree_too() -> None:

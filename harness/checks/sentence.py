@@ -5,7 +5,8 @@
 Rounding is monotone, so that the sentence also covers overflow, saturation, subnormals, fp8 and integer codes
 (of NaN, which no integer is the rounding of, any code is right, and counted as unspecified). Where the
 output has the accumulator's format there is no final rounding and it is the interval itself. Overflow adds
-answers by flags (see :mod:`harness.numbers.number`). Comparisons are written so that NaN lands in wrong.
+answers by flags (see :mod:`harness.numbers.number`); an element that the oracle does not know is left open,
+and counted as unbounded. Comparisons are written so that NaN lands in wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torch
 from harness import formats
 from harness.formats import Format
 from harness.numbers import Answer
-from harness.numbers.number import NAN, NINF, PINF, UNSPECIFIED
+from harness.numbers.number import LOST, NAN, NINF, PINF, UNSPECIFIED
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Judgement:
 
     right, lo and hi (the range of right finite answers, float64), ratio (|got - exact| over the allowed
     error), value (the exact value, rounded to float64), t, may (flags of other right answers), unspecified
-    (an overflow left the answer open), unbounded (t is infinite), decisive (a zero in its place would be
-    wrong). largest: the answer that an overflow gives. candidates, [its shape, k]: of a choice, the right
+    (an overflow left the answer open), unbounded (t is infinite, or the oracle lost), decisive (a zero in
+    its place would be wrong). largest: the answer that an overflow gives. candidates, [its shape, k]: of a choice, the right
     indices.
     """
 
@@ -86,10 +87,11 @@ def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
         lo, hi, value, t = _exact_range(answer, target)
         may = torch.from_numpy(np.array(answer.may, dtype=np.uint8).reshape(answer.value.shape))
     if target.kind == "exact":
-        lo, hi, t, may = value, value, torch.zeros_like(value), torch.zeros_like(may)
+        lo, hi, t, may = value, value, torch.zeros_like(value), may & LOST
     if target.kind == "code" and target.fmt is None:
         may = torch.where(torch.isnan(value), may | UNSPECIFIED, may)
     largest = target.fmt.max if target.saturate and target.fmt is not None else torch.inf
+    lost = (may & LOST) != 0
     right = _accepts(got, lo, hi, may, largest)
     ratio = _ratio(got, value, t, right, target)
     ratio = torch.where(right & ~((lo <= got) & (got <= hi)), 0.0, ratio)
@@ -101,8 +103,8 @@ def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
         value=value,
         t=t,
         may=may,
-        unspecified=((may & UNSPECIFIED) != 0) | ((may != 0) & ~torch.isnan(value)),
-        unbounded=torch.isinf(t),
+        unspecified=(((may & UNSPECIFIED) != 0) | ((may != 0) & ~torch.isnan(value))) & ~lost,
+        unbounded=torch.isinf(t) | lost,
         decisive=~_accepts(torch.zeros_like(got), lo, hi, may, largest),
         largest=largest,
     )
@@ -135,7 +137,7 @@ def _accepts(
         right |= ((may & PINF) != 0) & (got == largest)
         right |= ((may & NINF) != 0) & (got == -largest)
         right |= ((may & NAN) != 0) & torch.isnan(got)
-        right |= (may & UNSPECIFIED) != 0
+        right |= (may & (UNSPECIFIED | LOST)) != 0
     return right
 
 

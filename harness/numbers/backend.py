@@ -18,6 +18,9 @@ from harness.formats import Format
 
 Array = Any
 
+LARGEST_MAGNITUDE = 1 << 14
+"""Exponent beyond which mpmath numbers have no exp, sin or cos: arguments that are exponentials themselves."""
+
 
 class Backend(Protocol):
     """Elementwise functions and reductions (which keep their axis) on one kind of array."""
@@ -180,15 +183,15 @@ class Multiprecision:
         self.context.prec = precision
         c = self.context
         self._unary: dict[str, Callable[[Any], Any]] = {
-            "exp": c.exp,
-            "expm1": c.expm1,
+            "exp": lambda x: c.exp(x) if self._reducible(x) else c.inf if x > 0 else c.zero,
+            "expm1": lambda x: c.expm1(x) if self._reducible(x) else c.inf if x > 0 else -c.one,
             "log": lambda x: c.log(x) if x >= 0 else c.nan,
             "log1p": lambda x: c.log1p(x) if x >= -1 else c.nan,
             "sqrt": lambda x: c.sqrt(x) if x >= 0 else c.nan,
             "tanh": c.tanh,
             "erf": c.erf,
-            "sin": lambda x: c.sin(x) if c.isfinite(x) else c.nan,
-            "cos": lambda x: c.cos(x) if c.isfinite(x) else c.nan,
+            "sin": lambda x: c.sin(x) if c.isfinite(x) and self._reducible(x) else c.nan,
+            "cos": lambda x: c.cos(x) if c.isfinite(x) and self._reducible(x) else c.nan,
         }
         self._divide = np.frompyfunc(self._quotient, 2, 1)
         self._maximum = np.frompyfunc(lambda a, b: self._pick(a, b, a >= b), 2, 1)
@@ -276,6 +279,10 @@ class Multiprecision:
 
     def half_ulp(self, a: Array, fmt: Format) -> np.ndarray:
         return np.asarray(np.frompyfunc(functools.partial(self._half_ulp, fmt=fmt), 1, 1)(a), dtype=object)
+
+    def _reducible(self, x: Any) -> bool:
+        """Whether an argument can be reduced modulo log 2 or π, which takes as many bits as its exponent says."""
+        return not self.context.isfinite(x) or x == 0 or self.context.mag(x) <= LARGEST_MAGNITUDE
 
     def _half_ulp(self, value: Any, fmt: Format) -> Any:
         c = self.context

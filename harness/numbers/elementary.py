@@ -35,14 +35,14 @@ def exp(a: Number) -> Number:
     reading, xp = a.reading, a.reading.backend
     model = reading.model
     v = xp.apply("exp", a.v)
-    vanished = v < 1e-290
-    some_vanished = xp.any(vanished)
     spread: Array = 0.0
     if not a.exact:
         spread = xp.apply("expm1", xp.filled(a.t, v))
+        far = spread > 1
         spread *= v
-        if some_vanished:
-            spread = xp.where(vanished, xp.apply("exp", a.v + a.t), spread)
+        if xp.any(far):
+            # Where v underflows in this reading, v + spread need not.
+            spread = xp.where(far, xp.apply("exp", a.v + a.t) - v, spread)
     shift = abs(a.v)
     if model.exp == "scaled" and a.origin is not None:
         shift = xp.maximum(shift, abs(a.origin[0].v) + abs(a.origin[1].v))
@@ -58,8 +58,9 @@ def exp(a: Number) -> Number:
     if a.may is not None:
         may = a.may & (PINF | NAN | UNSPECIFIED | LOST)
         t = xp.maximum(t, xp.where((a.may & NINF) != 0, v, xp.scalar(0.0)))
-    if some_vanished:
-        t = xp.where(a.v == -math.inf, xp.scalar(0.0), t)
+    vanished = a.v == -math.inf
+    if xp.any(vanished):
+        t = xp.where(vanished, xp.scalar(0.0), t)
     return settle(reading, v, t, may, finite_operands=lambda: xp.isfinite(a.v))
 
 

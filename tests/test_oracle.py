@@ -1,0 +1,42 @@
+"""The tiers of the oracle: what one does not know goes up, and what none knows is left open and counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import harness
+import references
+from harness import numbers
+from harness.contracts import contract
+from harness.numbers import Number
+
+
+@contract(args={"x": "*shape"}, returns="*shape", rows="all but last", families=("gaussian", "nan-at"))
+def nothing_left(x: Number) -> Number:
+    """exp(x)·(1 - exp(0·x)): 0, of which no precision knows a digit."""
+    return numbers.exp(x) * (numbers.exp(0.0 * x) - numbers.exp(-0.0 * x))
+
+
+def test_an_oracle_that_does_not_settle_ends_no_check(monkeypatch: Any) -> None:
+    monkeypatch.setattr("harness.numbers.read.PRECISIONS", (60,))
+    verdict = harness.check(lambda x: x * 0.0, nothing_left, "float64", examples=20)
+    assert not verdict.findings
+    tally = verdict.tallies["float64"]
+    assert tally.unbounded > 0
+    assert verdict.outcome == "INCONCLUSIVE", "what nobody knows decides nothing"
+
+
+def test_small_weights_of_a_softmax_in_float64_are_judged() -> None:
+    """Rows of large differences: the small weights are normal numbers, and 0 is wrong for them."""
+
+    def flushed(x: torch.Tensor, dim: int) -> torch.Tensor:
+        y = torch.softmax(x, dim)
+        return torch.where(y < 1e-295, 0.0, y)
+
+    def check(function: Any) -> harness.Verdict:
+        return harness.check(function, references.softmax, "float64", seed=21, examples=200, shrink=False)
+
+    assert check(torch.softmax).ok
+    assert check(flushed).outcome == "FAIL"
