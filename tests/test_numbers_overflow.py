@@ -20,6 +20,7 @@ from emulation import Unit
 from judging import Array, model
 
 from harness import numbers
+from harness.checks.sentence import Target, judge
 from harness.formats import FLOAT16, FLOAT32, FLOAT64, Format
 from harness.numbers import Answer, Model, read_exactly, read_float64
 from harness.numbers.number import LOST, NAN, NINF, PINF, UNSPECIFIED
@@ -148,6 +149,41 @@ def test_products_have_the_answers_of_their_orders(name: str) -> None:
             assert not allows(answer, value), f"no order gives {value}"
     if name == "in range":
         assert not allows(answer, 0.0)
+
+
+HUGE, SMALL = 2.0**100, 2.0**-100
+LONG_PRODUCTS: dict[str, tuple[list[float], set[float]]] = {
+    "beyond float64": ([1.5] * 5000, {math.inf}),
+    "beyond float64, negative": ([-HUGE] + [HUGE] * 20, {-math.inf}),
+    "beyond, and vanishing": ([HUGE] * 20 + [SMALL] * 3, {math.inf, -math.inf, 0.0, math.nan, 1.0}),
+    "beyond, and nearly vanishing": ([HUGE] * 20 + [2.0**-70, 2.0**-70], {math.inf}),
+    "infinite, and vanishing": ([math.inf] + [-SMALL] * 21, {-math.inf, math.nan}),
+    "vanishing, then infinite": ([SMALL] * 20 + [math.inf], {math.inf, math.nan}),
+    "below float64": ([0.5] * 5000, {0.0}),
+}
+
+
+@pytest.mark.parametrize("name", LONG_PRODUCTS)
+def test_long_products_need_no_wider_reading(name: str) -> None:
+    """float64 knows that they are beyond float32, and says the same as mpmath."""
+    factors, right = LONG_PRODUCTS[name]
+    x = torch.tensor([factors], dtype=torch.float64)
+    target = Target("number", FLOAT32, FLOAT32)
+    for read in (read_float64, read_exactly):
+        answer = read(lambda x: numbers.reshape(numbers.prod(x, -1), (1,)), {"x": x}, model(), [(1,)])[0]
+        assert not answer.lost
+        for value in (math.inf, -math.inf, math.nan, 0.0, 1.0):
+            got = torch.tensor([value], dtype=torch.float64)
+            allowed = any(value == v or (value != value and v != v) for v in right)
+            assert bool(judge(got, answer, target).right) == allowed, (read.__name__, value)
+
+
+def test_a_product_beyond_float64_is_no_operand() -> None:
+    x = torch.tensor([[HUGE] * 20], dtype=torch.float64)
+    for definition in (lambda p: p * SMALL, numbers.log, lambda p: p - 1.0, numbers.absolute):
+        assert read_float64(lambda x, f=definition: f(numbers.prod(x, -1)), {"x": x}, model(), [(1, 1)])[
+            0
+        ].lost
 
 
 SUMS: dict[str, list[float]] = {
@@ -484,7 +520,7 @@ def _huge(x: Any) -> Any:
 @pytest.mark.parametrize(
     "definition",
     [
-        lambda x: numbers.prod(x, -1),
+        lambda x: numbers.prod(x, -1) * 1.0,
         lambda x: _huge(x) * _huge(x),
         lambda x: _huge(x) ** 2,
         lambda x: _huge(x) / (1.0 / _huge(x)),

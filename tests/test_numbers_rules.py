@@ -18,7 +18,9 @@ from adversarial import operands, subnormals
 from emulation import Unit
 from judging import Array, attack, elementwise, model, mp, narrower, rejected
 
+import references
 from harness import numbers
+from harness.arithmetic import Arithmetic
 from harness.formats import BFLOAT16, FLOAT16, FLOAT32, Format, round_to
 
 FORMATS = [FLOAT32, FLOAT16, BFLOAT16]
@@ -275,6 +277,12 @@ def test_everything_may_be_flushed_under_its_claim(name: str) -> None:
     attack(_called(rule), arguments, exact, held, held_to)
     if name != "a**3":
         assert rejected(_called(rule), arguments, exact, held, model(FLOAT32))
+
+
+def test_so_many_roundings_that_nothing_is_certain_are_a_finite_error() -> None:
+    """(1 + 2^-8)^(2·131071): no float64 number, nor any help."""
+    held_to = Arithmetic(accumulator="bfloat16", depth="sequential").model(references.softmax, BFLOAT16)
+    assert 1e100 < held_to.growth(131072) < math.inf
 
 
 def _exp_of_difference(x: Any, m: Any) -> Any:

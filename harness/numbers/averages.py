@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from harness.formats import Format
 from harness.numbers.backend import Array
 from harness.numbers.dots import reduced
+from harness.numbers.model import HOPELESS, compound
 from harness.numbers.number import (
     LOST,
     NAN,
@@ -38,9 +39,6 @@ from harness.numbers.number import (
     settle,
 )
 from harness.numbers.reductions import any_flag
-
-HIGHEST = 300.0
-"""Exponents of weights are cut off here, so that what is hopelessly uncertain stays a finite float64."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ def softmax_average(
     rescalings, narrow = _rescalings(z), stored[probabilities]
     chain = max(1, min(keys, model.depth)) if isinstance(model.depth, int) else keys
     steps = chain * max(dot.c, 1.0) + 2 * rescalings + (model.errors["divide"] if keys > 2 else 0)
-    relative = (1 + dot.u_in) * (math.exp(steps * math.log1p(model.u)) + dot.extra) - 1
+    relative = (1 + dot.u_in) * (1 + compound(steps, model.u) + dot.extra) - 1
     lost = (keys + 2 * rescalings) * model.underflow()
     if narrow is not None:
         relative += narrow.u * (1 + relative)
@@ -135,7 +133,7 @@ def softmax_average(
     spread = spread + relative * average + (1 + relative) * moved + xp.divide(lost, floor)
     spread = spread + (part.eta if part else 0.0)
 
-    growth = math.expm1((model.reduction_depth(keys) + 2 * rescalings) * math.log1p(model.u))
+    growth = compound(model.reduction_depth(keys) + 2 * rescalings, model.u)
     growth += cast.u * (1 + growth) if cast else 0.0
     spread = spread + (abs(value) + spread) * (growth / (1 - growth) if growth < 1 else math.inf)
     t = rounding(value, spread, model.errors["divide"] * model.u) + model.underflow("divide")
@@ -166,7 +164,7 @@ def log_sum_exp(z: Number, where: Array | None = None) -> Number:
     rescalings = _rescalings(z)
     flushed = (rescalings + 1) * keys * model.underflow("exp")
     spread = xp.minimum(-xp.apply("log1p", -share), weights.relative + flushed)
-    growth = math.expm1((model.reduction_depth(keys) + 2 * rescalings) * math.log1p(model.u))
+    growth = compound(model.reduction_depth(keys) + 2 * rescalings, model.u)
     spread = spread + (-math.log1p(-growth) if growth < 1 else math.inf)
     spread = rounding(logarithm, spread, model.errors["log"] * model.u)
     spread = spread + 2 * model.u * abs(weights.largest) + model.underflow("log")
@@ -196,7 +194,7 @@ def _weights(z: Number, where: Array | None, cast: float = 0.0) -> _Weights:
     relative = (c + 2) * (below + dz + xp.amax(dz, axis)) + (3.0 if model.exp == "scaled" else 2.0) * height
     relative = xp.where(finite, dz + model.u * (relative + (exps + merged)) + cast, zero)
     grown = w * xp.apply("expm1", xp.minimum(relative, xp.scalar(1.0)))
-    uncertain = xp.apply("exp", xp.minimum(relative - below, xp.scalar(HIGHEST)))
+    uncertain = xp.apply("exp", xp.minimum(relative - below, xp.scalar(HOPELESS)))
     error = xp.where(relative < 1, grown, uncertain) + (rescalings + 1) * model.underflow("exp")
     error = xp.where(finite, error, zero)
     unsure = nothing & xp.any_along(visible, axis)

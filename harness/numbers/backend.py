@@ -19,7 +19,7 @@ from harness.formats import Format
 Array = Any
 
 LARGEST_MAGNITUDE = 1 << 14
-"""Exponent beyond which mpmath numbers have no exp, sin or cos: arguments that are exponentials themselves."""
+"""Exponent beyond which no function of an mpmath number is evaluated: of arguments that are exponentials."""
 
 
 class Backend(Protocol):
@@ -123,7 +123,10 @@ class Float64:
         return a.sum(dim, keepdim=True)
 
     def prod(self, a: torch.Tensor, dim: int) -> torch.Tensor:
-        """Product without intermediate overflow: mantissas and exponents apart, renormalised in blocks."""
+        """Product without intermediate overflow: mantissas and exponents apart, renormalised in blocks.
+
+        An infinity times factors other than 0 is one, of the sign of the product, in any order.
+        """
         mantissa, exponent = torch.frexp(torch.where(torch.isfinite(a), a, 1.0).movedim(dim, -1))
         exponent = exponent.to(torch.int64).sum(-1, keepdim=True)
         while mantissa.shape[-1] > 1:
@@ -138,8 +141,14 @@ class Float64:
         for _ in range(4):
             step = exponent.clamp(-1000, 1000)
             value, exponent = torch.ldexp(value, step), exponent - step
-        finite = torch.isfinite(a).all(dim, keepdim=True)
-        return torch.where(finite, value.movedim(-1, dim), a.prod(dim, keepdim=True))
+        value = value.movedim(-1, dim)
+        if bool(torch.isfinite(a).all()):
+            return value
+        infinite, zero = torch.isinf(a).any(dim, keepdim=True), (a == 0).any(dim, keepdim=True)
+        odd = torch.signbit(a).sum(dim, keepdim=True) % 2 == 1
+        value = torch.where(infinite, torch.where(odd, -torch.inf, torch.inf), value)
+        undefined = torch.isnan(a).any(dim, keepdim=True) | (infinite & zero)
+        return torch.where(undefined, torch.nan, value)
 
     def amax(self, a: torch.Tensor, dim: int) -> torch.Tensor:
         return a.amax(dim, keepdim=True) if a.shape[dim] else _identity(a, dim, -torch.inf)
@@ -188,7 +197,7 @@ class Multiprecision:
             "log": lambda x: c.log(x) if x >= 0 else c.nan,
             "log1p": lambda x: c.log1p(x) if x >= -1 else c.nan,
             "sqrt": lambda x: c.sqrt(x) if x >= 0 else c.nan,
-            "tanh": c.tanh,
+            "tanh": lambda x: c.tanh(x) if self._reducible(x) else c.sign(x),
             "erf": c.erf,
             "sin": lambda x: c.sin(x) if c.isfinite(x) and self._reducible(x) else c.nan,
             "cos": lambda x: c.cos(x) if c.isfinite(x) and self._reducible(x) else c.nan,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from harness.numbers.backend import Array
+from harness.numbers.model import compound
 from harness.numbers.number import (
     LOST,
     NAN,
@@ -44,7 +45,7 @@ def matmul(a: Number, b: Number, *, start: Number | None = None, partials: str |
         spread = spread + xp.matmul(size_a, xp.filled(error_b, size_b))
     if not is_zero(error_a):
         spread = spread + xp.matmul(xp.filled(error_a, size_a), size_b + error_b)
-    growth = math.expm1(depth * max(dot.c, 1.0) * math.log1p(model.u))
+    growth = compound(depth * max(dot.c, 1.0), model.u)
     growth = (min(growth, k * model.u) if dot.c <= 1 else growth) + dot.extra
     terms = products + spread
     if start is not None:

@@ -37,6 +37,15 @@ FLUSHED = frozenset({"exp", "sqrt", "rsqrt", "tanh", "erf", "sin", "log"})
 Triton 3.6.0 does so in exp2, sqrt, rsqrt, tanh, erf and sin, and not in cos or division)."""
 
 
+HOPELESS = 300.0
+"""Exponents are cut off here, so that errors of which nothing is certain stay finite float64 numbers."""
+
+
+def compound(roundings: float, u: float) -> float:
+    """(1 + u)^roundings - 1: the relative error of so many roundings in a row."""
+    return math.expm1(min(roundings * math.log1p(u), HOPELESS))
+
+
 @dataclass(frozen=True)
 class Dot:
     """How a dot product treats its operands: u_in and eta_in are the input rounding (TF32 2^-10), fmt the
@@ -88,7 +97,7 @@ class Model:
     def growth(self, n: int) -> float:
         """Error of a sum of ``n`` terms relative to the sum of their magnitudes: (1+u)^depth - 1, at most
         (n-1)u in any order (Jeannerod & Rump 2013, doi:10.1137/120894488), which no rescaled sum keeps."""
-        along_the_path = math.expm1(self.reduction_depth(n) * math.log1p(self.u))
+        along_the_path = compound(self.reduction_depth(n), self.u)
         return along_the_path if self.online else min(along_the_path, max(n - 1, 0) * self.u)
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.numbers.backend import Array, Backend
-from harness.numbers.model import Model
+from harness.numbers.model import Model, compound
 
 PINF, NINF, NAN, UNSPECIFIED, LOST = 1, 2, 4, 8, 16
 """Flags: the implementation may hold +inf, -inf, NaN, anything; LOST: the reading left its own range."""
@@ -39,10 +39,12 @@ class Number:
     """An array of values v with allowed errors t (an array that broadcasts to v's shape, or a Python float,
     0.0 where all are exact) and flags, of v's shape.
 
-    ``origin`` remembers the operands of a subtraction, for the error of exp2(x c - m c).
+    ``origin`` remembers the operands of a subtraction, for the error of exp2(x c - m c). ``beyond`` is a mask
+    of LOST elements whose exact value is only known to be beyond the reading's range, with v's sign: enough
+    of a result, not of an operand.
     """
 
-    __slots__ = ("may", "origin", "reading", "t", "v")
+    __slots__ = ("beyond", "may", "origin", "reading", "t", "v")
 
     def __init__(
         self,
@@ -51,12 +53,14 @@ class Number:
         t: Array,
         may: Array | None = None,
         origin: tuple[Number, Number] | None = None,
+        beyond: Array | None = None,
     ) -> None:
         self.reading = reading
         self.v = v
         self.t = t
         self.may = None if may is None else reading.backend.filled(may, v)
         self.origin = origin
+        self.beyond = beyond
 
     @property
     def exact(self) -> bool:
@@ -131,7 +135,8 @@ class Number:
 
     def __getitem__(self, index: Any) -> Number:
         t = self.t if isinstance(self.t, float) else self.reading.backend.filled(self.t, self.v)[index]
-        return Number(self.reading, self.v[index], t, None if self.may is None else self.may[index])
+        may, beyond = (None if mask is None else mask[index] for mask in (self.may, self.beyond))
+        return Number(self.reading, self.v[index], t, may, beyond=beyond)
 
 
 def is_zero(t: Array) -> bool:
@@ -371,7 +376,7 @@ def power(b: Number, n: Any) -> Number:
         v = v * b.v
     tb = operand_error(b)
     spread = 0.0 if is_zero(tb) else n * tb * (abs(b.v) + tb) ** (n - 1)
-    relative = model.u if n == 2 else math.expm1(max(n - 1, model.errors["power"]) * math.log1p(model.u))
+    relative = model.u if n == 2 else compound(max(n - 1, model.errors["power"]), model.u)
     t = rounding(v, spread, relative)
     t += (n - 1) * model.underflow()
     may = None

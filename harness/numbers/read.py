@@ -63,6 +63,8 @@ def read_float64(
     for number, shape in zip(_evaluate(definition, arguments, reading, len(shapes)), shapes, strict=True):
         t = reading.backend.filled(number.t, number.v) * (1 + ORACLE_SHARE)
         may = torch.zeros_like(t, dtype=torch.uint8) if number.may is None else number.may
+        if number.beyond is not None:
+            may = torch.where(number.beyond, may & ~LOST, may)
         shape = tuple(number.v.shape) if shape is None else shape
         answers.append(Answer(number.v.reshape(shape), t.reshape(shape), may.reshape(shape)))
     return answers

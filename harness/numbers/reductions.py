@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from harness.numbers.backend import Array, Backend
+from harness.numbers.model import compound
 from harness.numbers.number import (
     LOST,
     NAN,
@@ -54,7 +55,7 @@ def sum(
         threshold = min(threshold, stored.overflow_threshold)
     every = model.roundings.get(hop or "")
     if every is not None:
-        t = t + math.expm1(max(n - 1, 0) * math.log1p(every.u)) * (magnitudes + t) + n * every.eta
+        t = t + compound(max(n - 1, 0), every.u) * (magnitudes + t) + n * every.eta
         threshold = min(threshold, every.overflow_threshold)
     may = None if x.may is None else any_flag(xp, x.may, dim) & (NAN | UNSPECIFIED | LOST)
     if x.may is not None or not xp.within(magnitudes, t, threshold):
@@ -99,7 +100,7 @@ def prod(x: Number, dim: int) -> Number:
     if not is_zero(error):
         relative = xp.apply("expm1", xp.sum(xp.apply("log1p", xp.divide(error, size)), dim))
         spread = xp.where(v == 0, xp.prod(size + error, dim), abs(v) * relative)
-    t = spread + math.expm1(exponent) * (abs(v) + spread)
+    t = spread + compound(max(n - 1, 0), model.u) * (abs(v) + spread)
     if n < 2:
         return settle(reading, v, t, None if x.may is None else any_flag(xp, x.may, dim))
     zero, one = xp.scalar(0.0), xp.scalar(1.0)
@@ -110,7 +111,23 @@ def prod(x: Number, dim: int) -> Number:
     if xp.any(low):
         t = t + xp.where(low, n * model.underflow() * xp.apply("exp", growth), zero)
     may = _product_flags(x, v, growth, decay, dim)
-    return settle(reading, v, t, may, finite_operands=lambda: ~xp.any_along(~xp.isfinite(x.v), dim))
+    product = settle(reading, v, t, may, finite_operands=lambda: ~xp.any_along(~xp.isfinite(x.v), dim))
+    vanishes = decay <= _log(n * model.underflow()) + 2.0**-20
+    return _beyond_the_reading(product, x, vanishes, dim)
+
+
+def _beyond_the_reading(product: Number, x: Number, vanishes: Array, dim: int) -> Number:
+    """A product of finite factors that this reading holds as an infinity: in every narrower format it is that
+    too, or anything where the partial product of the small factors may vanish before."""
+    xp = x.reading.backend
+    beyond = xp.isinf(product.v)
+    if not xp.any(beyond):
+        return product
+    beyond = beyond & ~xp.any_along(~xp.isfinite(x.v), dim)
+    if x.may is not None:
+        beyond = beyond & ~xp.any_along((x.may & LOST) != 0, dim)
+    may = joined(product.may, xp.flags(beyond & vanishes, UNSPECIFIED))
+    return Number(x.reading, product.v, product.t, may, beyond=beyond)
 
 
 def _product_flags(x: Number, v: Array, growth: Array, decay: Array, dim: int) -> Array | None:

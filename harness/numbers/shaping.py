@@ -124,7 +124,8 @@ def _first_extreme(x: Number, dim: int, sign: int) -> Number:
 
 def _moved(x: Number, move: Callable[[Array], Array]) -> Number:
     t = x.t if isinstance(x.t, float) else move(x.reading.backend.filled(x.t, x.v))
-    return Number(x.reading, move(x.v), t, None if x.may is None else move(_wide(x.may, x.v)))
+    may, beyond = (None if mask is None else move(_wide(mask, x.v)) for mask in (x.may, x.beyond))
+    return Number(x.reading, move(x.v), t, may, beyond=beyond)
 
 
 def _joined(parts: Sequence[Number], join: Callable[[list[Array]], Array]) -> Number:

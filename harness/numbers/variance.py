@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from harness.numbers.backend import Array
+from harness.numbers.model import compound
 from harness.numbers.number import (
     LOST,
     NAN,
@@ -89,7 +90,7 @@ def welford_mean_error(x: Number, dim: int) -> Array:
     model = x.reading.model
     m = _moments(x, *axis_of(x, dim), 0)
     depth = model.reduction_depth(m.n)
-    growth = math.expm1((depth + 14 + 8 * math.log2(max(m.n, 1))) * math.log1p(model.u))
+    growth = compound(depth + 14 + 8 * math.log2(max(m.n, 1)), model.u)
     return growth * m.mean_magnitude + m.input_error + (depth + 1) * model.underflow("divide")
 
 
@@ -161,7 +162,7 @@ def _welford_error(x: Number, m: _Moments) -> Array:
     model = x.reading.model
     depth = model.reduction_depth(m.n)
     running = (depth / 2 + 12) * model.u * m.largest + model.underflow("divide")
-    relative = (1 + model.u) ** (depth + 10) - 1
+    relative = compound(depth + 10, model.u)
     underflow = m.scale * model.underflow() + model.underflow("divide")
     return relative * m.v + m.scale * (4 * m.deviation * running + running * running) + underflow
 

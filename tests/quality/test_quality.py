@@ -23,7 +23,6 @@ FEW = 60
 """Situations of each format in the quick run over right kernels; the slow one has the default number."""
 
 OPEN = {
-    "eager:prod_eager": "a product of an infinity and factors that underflow: NaN and inf are both right",
     "layouts:amax_negative_axis_off_by_one": "two equally long axes are hardly ever drawn",
     "layouts:mean_of_four_axes": "two equally long axes are hardly ever drawn",
     "norms:column_norm_along_rows": "two equally long axes are hardly ever drawn",
