@@ -80,6 +80,17 @@ def test_ieee_dot(k: int, fmt: Format) -> None:
         assert rejected(numbers.matmul, {"a": a, "b": b}, exact, held, narrower(model()))
 
 
+@pytest.mark.parametrize("k", [1, 4, 32])
+def test_products_and_partial_sums_may_be_flushed_where_they_can_be_subnormal(k: int) -> None:
+    a = np.array([operands(FLOAT32, k, -low, low, low + 6) for low in range(-149, -10, 5)])
+    b = np.array([operands(FLOAT32, k, 70 + high, high - 6, high) for high in (-60, -30, 0, 30, 60)]).T
+    a, b = round_to(a, FLOAT32), round_to(b, FLOAT32)
+    exact = exact_matmul(a, b)
+    held = implementations(Unit(flush="all"), a, b)
+    attack(numbers.matmul, {"a": a, "b": b}, exact, held, model(flush="all"))
+    assert rejected(numbers.matmul, {"a": a, "b": b}, exact, held, model())
+
+
 def toward_zero(x: Array) -> Array:
     return round_to(x, TF32, mode="toward-zero")
 

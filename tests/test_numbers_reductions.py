@@ -16,6 +16,7 @@ import references
 from harness import numbers
 from harness.arithmetic import Arithmetic
 from harness.formats import BFLOAT16, FLOAT16, FLOAT32, Format, round_to
+from harness.numbers import read_float64
 
 FORMATS = [FLOAT32, FLOAT16, BFLOAT16]
 MISSES: list[int | str] = [0, 2, -2, "random"]
@@ -97,6 +98,43 @@ def test_sum_comes_close_to_its_bound(name: str) -> None:
     held = {name: order(Unit(), x)[0][:, None]}
     attack(row_sum, {"x": x}, exact, held, model(**claims))
     assert rejected(row_sum, {"x": x}, exact, held, narrower(model(**claims)))
+
+
+def near_underflow(n: int) -> Array:
+    """[160, n]: rows whose terms lie in a window that rises from the subnormals; every other one cancels."""
+    lows = np.repeat(np.arange(-149, -69, 2), 4)
+    rows = [operands(FLOAT32, n, i, int(low), int(low) + 20) for i, low in enumerate(lows)]
+    for row in rows[::2]:
+        row[1::2] = -row[0::2][: len(row[1::2])] * (1 + FLOAT32.u * 2)
+    return round_to(np.array(rows), FLOAT32)
+
+
+@pytest.mark.parametrize("scan", [False, True])
+@pytest.mark.parametrize("n", [2, 16])
+def test_partial_sums_may_be_flushed_where_they_can_be_subnormal(n: int, scan: bool) -> None:
+    x = near_underflow(n)
+    unit = Unit(flush="all")
+    if scan:
+        exact = truth(lambda x: [exact_sum(x[: i + 1]) for i in range(len(x))], x)
+        held = {
+            "one by one": one_by_one(unit, unit._kept(x))[0],
+            "steps": hillis_steele(unit, unit._kept(x))[0],
+        }
+    else:
+        exact = truth(exact_sum, x)
+        held = {name: order(unit, unit._kept(x))[0][:, None] for name, order in ORDERS.items()}
+    rule = prefix_sums if scan else row_sum
+    attack(rule, {"x": x}, exact, held, model(flush="all", depth="sequential"))
+    assert rejected(rule, {"x": x}, exact, held, model(depth="sequential"))
+    above = x[160 - 4 * 12 :]
+    assert (abs(above)[above != 0] >= FLOAT32.tiny / FLOAT32.u).all()
+    claimed, plain = (
+        read_float64(
+            rule, {"x": torch.from_numpy(above)}, model(flush=flush), [exact.hi[: len(above)].shape]
+        )[0]
+        for flush in ("all", "none")
+    )
+    assert (claimed.t == plain.t).all()
 
 
 def test_one_scalar_accumulator_needs_its_claim() -> None:

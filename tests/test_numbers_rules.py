@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from adversarial import operands, subnormals
 from emulation import Unit
 from judging import Array, attack, elementwise, model, mp, narrower, rejected
@@ -22,6 +23,9 @@ import references
 from harness import numbers
 from harness.arithmetic import Arithmetic
 from harness.formats import BFLOAT16, FLOAT16, FLOAT32, Format, round_to
+from harness.numbers import read_float64
+from harness.numbers.backend import Float64
+from harness.numbers.number import Reading
 
 FORMATS = [FLOAT32, FLOAT16, BFLOAT16]
 MISSES: list[int | str] = [0, 2, -2, 1, -1, "random"]
@@ -277,6 +281,52 @@ def test_everything_may_be_flushed_under_its_claim(name: str) -> None:
     attack(_called(rule), arguments, exact, held, held_to)
     if name != "a**3":
         assert rejected(_called(rule), arguments, exact, held, model(FLOAT32))
+
+
+EXACT_UNDER_FLUSHING: dict[str, Callable[..., Any]] = {
+    "x / scale": lambda x, scale: x / scale,
+    "x / 1.0": lambda x, scale: x / 1.0,
+    "x / scale, with a subnormal divisor": lambda x, scale: x / numbers.where(x == 3.0, FLOAT32.eta, scale),
+    "x / scale, with a subnormal dividend": lambda x, scale: numbers.where(x == 3.0, FLOAT32.eta, x) / scale,
+}
+
+
+@pytest.mark.parametrize("name", EXACT_UNDER_FLUSHING)
+def test_what_no_flush_can_reach_stays_exact(name: str) -> None:
+    """Quotients by powers of two, of normal numbers: a tie stays a tie under flush='all'."""
+    x = torch.tensor([0.5, -2.5, 1.5, 127.5, 3.0], dtype=torch.float64)
+    scale = torch.tensor([1.0, 0.5, 2.0, 1.0, 1.0], dtype=torch.float64)
+    arguments = {"x": x, "scale": scale}
+    answer = read_float64(EXACT_UNDER_FLUSHING[name], arguments, model(flush="all"), [(5,)])[0]
+    assert answer.t[:4].tolist() == [0.0] * 4
+    assert "subnormal" not in name or answer.t[4] > 0
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        lambda a, b: a + b,
+        lambda a, b: a * b,
+        lambda a, b: a / b,
+        lambda a, b: a**3,
+        lambda a, b: numbers.exp(a),
+        lambda a, b: numbers.tanh(a),
+        lambda a, b: numbers.cos(a),
+        lambda a, b: numbers.sum(a, -1),
+        lambda a, b: numbers.cumsum(a, -1),
+        lambda a, b: numbers.matmul(a, numbers.transpose(b)),
+    ],
+)
+def test_a_flush_costs_nothing_where_nothing_is_subnormal(definition: Callable[..., Any]) -> None:
+    """Numbers of whose sums and products all digits lie above the smallest normal."""
+    a = torch.tensor([[3.0, -1.0, 0.75]], dtype=torch.float64)
+    b = torch.tensor([[-2.5, 4.0, -0.5]], dtype=torch.float64)
+    shape = definition(*(Reading(Float64(), model()).exact(x) for x in (a, b))).shape
+    kept, flushed = (
+        read_float64(definition, {"a": a, "b": b}, replace(model(flush=flush), eta=0.0), [tuple(shape)])[0].t
+        for flush in ("none", "all")
+    )
+    assert kept.tolist() == flushed.tolist()
 
 
 def test_so_many_roundings_that_nothing_is_certain_are_a_finite_error() -> None:

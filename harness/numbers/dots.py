@@ -18,7 +18,7 @@ from harness.numbers.number import (
     operand_error,
     settle,
 )
-from harness.numbers.reductions import infinities
+from harness.numbers.reductions import flushable, infinities
 
 
 def matmul(a: Number, b: Number, *, start: Number | None = None, partials: str | None = None) -> Number:
@@ -53,7 +53,8 @@ def matmul(a: Number, b: Number, *, start: Number | None = None, partials: str |
         v = v + start.v
         terms = terms + abs(start.v) + operand_error(start)
         spread = spread + operand_error(start)
-    t = spread + growth * terms + k * model.underflow()
+    t = spread + growth * terms
+    t = t + k * model.underflow() * (_flushable(a, b, start) if model.flush == "all" else 1)
     threshold, stored = model.overflow, model.roundings.get(partials or "")
     if stored is not None:
         t = t + stored.u * (terms + t) + k * stored.eta
@@ -73,6 +74,21 @@ def matmul(a: Number, b: Number, *, start: Number | None = None, partials: str |
         return ~infinite if start is None else ~infinite & xp.isfinite(start.v)
 
     return settle(reading, v, t, may, finite_operands=finite_operands)
+
+
+def _flushable(a: Number, b: Number, start: Number | None) -> Array:
+    """Mask of results of which a product or a partial sum may be subnormal and not 0: where the smallest factors
+    of row and column make a product with digits below the smallest normal."""
+    xp, model = a.reading.backend, a.reading.model
+
+    def smallest(x: Number, dim: int) -> Array:
+        size, error = abs(x.v), operand_error(x)
+        size = xp.where((size == 0) & (error == 0), xp.scalar(math.inf), size - error)
+        return -xp.amax(-size, dim)
+
+    rows, columns = smallest(a, len(a.shape) - 1), smallest(b, len(b.shape) - 2)
+    mask = (rows <= 0) | (columns <= 0) | (rows * columns < model.tiny / model.u)
+    return mask if start is None else mask | flushable(start)
 
 
 def reduced(a: Number, size: Array) -> Array:

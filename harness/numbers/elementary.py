@@ -21,6 +21,7 @@ from harness.numbers.number import (
     joined,
     rounding,
     settle,
+    with_underflow,
 )
 
 
@@ -53,7 +54,7 @@ def exp(a: Number) -> Number:
     moved += shift
     moved += spread
     t = rounding(v, moved, model.errors["exp"] * model.u)
-    t += model.underflow("exp")
+    t = with_underflow(reading, v, t, model.underflow("exp"))
     may = None
     if a.may is not None:
         may = a.may & (PINF | NAN | UNSPECIFIED | LOST)
@@ -129,7 +130,7 @@ def rsqrt(a: Number) -> Number:
             spread = xp.where(reaches_zero, xp.scalar(math.inf), spread)
             may = joined(may, xp.flags(reaches_zero, UNSPECIFIED))
     t = rounding(v, spread, model.errors["rsqrt"] * model.u)
-    t += model.underflow("rsqrt")
+    t = with_underflow(reading, v, t, model.underflow("rsqrt"))
     if model.flush != "none":
         flushed = (a.v - a.t < model.tiny) & (a.v >= 0)
         if xp.any(flushed):
@@ -174,7 +175,7 @@ def _sigmoidal(name: str, a: Number, slope: Callable[[Backend, Array], Array], s
         nearest = xp.maximum(abs(a.v) - a.t, xp.scalar(0.0))
         spread = xp.minimum(a.t * (slope(xp, nearest) + 2.0**-50), xp.scalar(2.0))
     t = rounding(v, spread, model.errors[name] * model.u)
-    t += steepest * model.underflow(name)
+    t = with_underflow(reading, v, t, steepest * model.underflow(name))
     may = None
     if a.may is not None:
         may = a.may & (NAN | UNSPECIFIED | LOST)
@@ -202,7 +203,7 @@ def _oscillating(name: str, a: Number) -> Number:
     v = xp.apply(name, a.v)
     spread: Array = 0.0 if a.exact else xp.minimum(xp.filled(a.t, v), xp.scalar(2.0))
     t = rounding(v, spread, model.errors[name] * model.u)
-    t += model.underflow(name)
+    t = with_underflow(reading, v, t, model.underflow(name))
     may = None
     if a.may is not None:
         may = (a.may & (NAN | UNSPECIFIED | LOST)) | xp.flags(could_be(a, PINF) | could_be(a, NINF), NAN)

@@ -239,8 +239,22 @@ def operand_error(a: Number) -> Array:
         return a.t
     xp = a.reading.backend
     size = abs(a.v)
-    t = xp.filled(a.t, a.v)
-    return xp.where(size - t < model.tiny, xp.maximum(t, size), t)
+    small = (size - a.t < model.tiny) & (size > 0)
+    return xp.where(small, xp.maximum(xp.filled(a.t, a.v), size), a.t) if xp.any(small) else a.t
+
+
+def with_underflow(reading: Reading, v: Array, t: Array, amount: float) -> Array:
+    """t and what underflow adds to it.
+
+    A flush to zero, an amount of the smallest normal or more, only where what is within t of v may be so
+    small (a v of 0 may have underflowed in this reading alone); gradual underflow anywhere.
+    """
+    if amount < reading.model.tiny or amount == 0:
+        t += amount
+        return t
+    xp = reading.backend
+    small = ~(abs(v) - t >= amount)
+    return t + xp.where(small, xp.scalar(amount), xp.scalar(0.0)) if xp.any(small) else t
 
 
 def _negated(may: Array | None) -> Array | None:
@@ -260,7 +274,7 @@ def _add(a: Number, b: Number, sign: int) -> Number:
     spread = operand_error(a) + operand_error(b)
     t = rounding(v, spread, model.u)
     if model.flush == "all":
-        t += model.tiny
+        t = with_underflow(reading, v, t, model.tiny)
     may = combined(a.may, b.may)
     if may is not None:
         clash = (could_be(a, PINF) & could_be(b, NINF)) | (could_be(a, NINF) & could_be(b, PINF))
@@ -283,7 +297,7 @@ def _multiply(a: Number, b: Number) -> Number:
     if not (is_zero(ta) or is_zero(tb)):
         spread = spread + ta * tb
     t = rounding(v, spread, reading.model.u)
-    t += reading.model.underflow()
+    t = with_underflow(reading, v, t, reading.model.underflow())
     may = combined(a.may, b.may, NAN | UNSPECIFIED | LOST)
     if a.may is not None:
         may = joined(may, _infinity_times(a.may, b, xp))
@@ -344,9 +358,10 @@ def _divide(a: Number, b: Number) -> Number:
             may = joined(may, xp.flags(unsafe & xp.isfinite(a.v), UNSPECIFIED))
             may = may | xp.flags(unsafe & xp.isinf(a.v), PINF | NINF)
     t = rounding(v, spread, model.errors["divide"] * model.u)
-    t += model.underflow("divide")
-    if is_zero(tb) and model.accumulator is not None:
+    t = with_underflow(reading, v, t, model.underflow("divide"))
+    if model.accumulator is not None and (is_zero(tb) or model.flush == "all"):
         power = abs(b.v) == xp.half_ulp(b.v, model.accumulator) * 2.0**model.accumulator.precision
+        power = power & (tb == 0)
         if xp.any(power):
             kept = power & (abs(v) - spread >= model.tiny)
             t = xp.where(kept, spread if isinstance(spread, float) else xp.filled(spread, v), t)
@@ -378,7 +393,7 @@ def power(b: Number, n: Any) -> Number:
     spread = 0.0 if is_zero(tb) else n * tb * (abs(b.v) + tb) ** (n - 1)
     relative = model.u if n == 2 else compound(max(n - 1, model.errors["power"]), model.u)
     t = rounding(v, spread, relative)
-    t += (n - 1) * model.underflow()
+    t = with_underflow(reading, v, t, (n - 1) * model.underflow())
     may = None
     if b.may is not None:
         infinite = xp.flags((b.may & (PINF | NINF)) != 0, PINF) if n % 2 == 0 else b.may & (PINF | NINF)

@@ -47,7 +47,7 @@ def sum(
     magnitudes = xp.sum(abs(x.v), dim) + spread
     t = spread + model.growth(n) * magnitudes
     if model.flush == "all":
-        t = t + n * model.tiny
+        t = t + xp.where(xp.any_along(flushable(x), dim), xp.scalar(n * model.tiny), xp.scalar(0.0))
     stored = model.roundings.get(partials or "")
     threshold = model.overflow
     if stored is not None:
@@ -185,7 +185,8 @@ def cumsum(x: Number, dim: int) -> Number:
     growth = xp.along([model.growth(i + 1) for i in range(n)], dim, x.v)
     t = spread + growth * magnitudes
     if model.flush == "all":
-        t = t + xp.along([i * model.tiny for i in range(n)], dim, x.v)
+        flushed = xp.along([i * model.tiny for i in range(n)], dim, x.v)
+        t = t + xp.where(xp.any_so_far(flushable(x), dim), flushed, xp.scalar(0.0))
     may = None
     if x.may is not None or not xp.within(magnitudes, t, model.overflow):
         zero = xp.scalar(0.0)
@@ -202,6 +203,12 @@ def cumsum(x: Number, dim: int) -> Number:
         always_down = xp.any_so_far(always(x, NINF), dim)
         may = joined(may, infinities(xp, up, down, always_up, always_down))
     return settle(reading, v, t, may, finite_operands=lambda: ~xp.any_so_far(~xp.isfinite(x.v), dim))
+
+
+def flushable(x: Number) -> Array:
+    """Mask of terms of which a sum may be subnormal and not 0: those with digits below the smallest normal."""
+    model = x.reading.model
+    return (abs(x.v) - x.t < model.tiny / model.u) & ((x.v != 0) | (x.t != 0))
 
 
 def axis_of(x: Number, dim: int) -> tuple[int, int]:
