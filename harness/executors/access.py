@@ -129,7 +129,7 @@ def read(
     region = window.region
     elements = region.elements(dtype)
     undef = None
-    if index.size and (not window.dense or index.min() < window.start or index.max() >= window.stop):
+    if index.size and (not window.dense or index.min() < window.low or index.max() >= window.high):
         outside = window.outside(index)
         if lanes is not None:
             outside = outside & lanes
@@ -178,7 +178,7 @@ def _hazards(context: Context, region: Region, index: Array, lanes: Array | None
 
 def check_written(context: Context, window: Window, index: Array, programs: Array, width: int) -> None:
     """Complain of writes outside the argument, and refuse those outside its storage."""
-    if not index.size or (window.dense and index.min() >= window.start and index.max() < window.stop):
+    if not index.size or (window.dense and index.min() >= window.low and index.max() < window.high):
         return
     outside = window.outside(index)
     if not outside.any():

@@ -51,8 +51,8 @@ class Watcher(Protocol):
     def written(self, values: Any) -> None:
         """An operator wrote to these arguments."""
 
-    def fresh(self, block: Block) -> None:
-        """A block was allocated, and holds nothing but its fill."""
+    def allocated(self, block: Block, *, empty: bool) -> None:
+        """A block was made. empty: it holds nothing but its fill."""
 
 
 @functools.cache
@@ -115,8 +115,8 @@ class GuardedAllocation(TorchDispatchMode):  # type: ignore[no-untyped-call]
         value = contents(args, kwargs)
         if value is not _UNDEFINED:
             block.view.fill_(value)
-        elif self._watcher is not None:
-            self._watcher.fresh(block)
+        if self._watcher is not None:
+            self._watcher.allocated(block, empty=value is _UNDEFINED)
         # A tensor with a second owner would be copied on its way out, and its resizing would go unseen.
         given = block.alias()
         self._blocks.append((block, weakref.ref(given)))

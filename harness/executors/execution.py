@@ -91,7 +91,7 @@ def execute(
         _launches(kind, fill, level, configs) as (launches, watch),
     ):
         if watch is not None:
-            watch.seen((*args, *(kwargs or {}).values()))
+            watch.given((*args, *(kwargs or {}).values()))
         allocation = GuardedAllocation(fill, watch)
         try:
             with time_limit(timeout), allocation:

@@ -9,69 +9,59 @@ import numpy as np
 import torch
 
 from .casts import Array
+from .extent import Extent, unreached
 from .storage import Region
 
 
 class Window:
-    """A tensor argument: its storage, and which of its elements the tensor reaches.
+    """A tensor argument: its storage, and which elements of it a kernel may reach through the tensor.
 
-    ``start`` and ``stop`` count elements of ``width`` bytes from the start of the storage.
+    Those are the tensor's own, and those of the argument or allocation that it is a part of: a launcher may
+    pass ``x[0]`` as the address at which x starts. In a storage that belongs to no argument or allocation
+    they are all. ``start``, and ``low`` and ``high``, between which they lie, count elements of ``width``
+    bytes from the start of the storage.
     """
 
     def __init__(self, name: str, region: Region, tensor: torch.Tensor, address: int) -> None:
         self.name, self.region = name, region
-        self.width = tensor.element_size()
-        self.start = (address - region.base) // self.width
-        self.shape, self.strides = tuple(tensor.shape), tuple(tensor.stride())
-        reach = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
-        self.stop = self.start + (reach + 1 if tensor.numel() else 0)
-        self.dense = self._dense()
-
-    def _dense(self) -> bool:
-        expected = 1
-        for stride, size in sorted(zip(self.strides, self.shape, strict=True)):
-            if size > 1 and stride:
-                if stride != expected:
-                    return False
-                expected *= size
-        return True
+        self._own = own = Extent.of(tensor, address - region.base)
+        self.width = own.width
+        self.start = own.start // own.width
+        self._reach = [own, *(owner for owner in region.owners if owner.holds(own.start))]
+        low, high = min(each.start for each in self._reach), max(each.stop for each in self._reach)
+        if not region.owners:
+            low, high = 0, region.size
+        self.low, self.high = -(-low // self.width), high // self.width
+        self.dense = not region.owners or any(
+            each.dense and each.start == low and each.stop == high for each in self._reach
+        )
 
     @functools.cached_property
     def gaps(self) -> Array:
-        """Bool [stop − start]: the elements between the first and the last that the tensor does not reach."""
-        mask = np.ones(max(0, self.stop - self.start), bool)
-        if len(mask):
-            np.lib.stride_tricks.as_strided(mask, self.shape, self.strides)[...] = False
-        return mask
+        """Bool [high − low]: the elements between the first and the last that may not be reached."""
+        if self.dense or self.high <= self.low:
+            return np.zeros(max(0, self.high - self.low), bool)
+        return unreached(self._reach, self.low * self.width, self.high * self.width, self.width)
 
     def outside(self, index: Array) -> Array:
-        """Bool: which elements of the storage are none of the tensor's."""
-        stray = (index < self.start) | (index >= self.stop)
+        """Bool: which elements of the storage may not be reached."""
+        stray = (index < self.low) | (index >= self.high)
         if not self.dense and len(self.gaps):
-            stray |= self.gaps[np.clip(index - self.start, 0, len(self.gaps) - 1)]
+            stray |= self.gaps[np.clip(index - self.low, 0, len(self.gaps) - 1)]
         return stray
 
     def position(self, element: int) -> tuple[int, ...]:
         """The index of an element in the tensor; its offset where it is none of the tensor's."""
-        offset = element - self.start
-        if not 0 <= offset < self.stop - self.start:
-            return (offset,)
-        rest, found = offset, [0] * len(self.shape)
-        for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
-            if self.shape[axis] > 1 and self.strides[axis]:
-                found[axis] = min(rest // self.strides[axis], self.shape[axis] - 1)
-                rest -= found[axis] * self.strides[axis]
-        return (offset,) if rest else tuple(found)
+        return self._own.position(element - self.start) or (element - self.start,)
 
     def place(self, element: int) -> str:
         """An element in words."""
         if bool(self.outside(np.array([element]))[0]):
-            offset = element - self.start
-            if offset < 0:
-                return f"{-offset} elements before {self.name}"
-            if element >= self.stop:
-                return f"{element - self.stop + 1} elements past the end of {self.name}"
-            return f"a gap between the elements of {self.name}, at offset {offset}"
+            if element < self.low:
+                return f"{self.low - element} elements before {self.name}"
+            if element >= self.high:
+                return f"{element - self.high + 1} elements past the end of {self.name}"
+            return f"a gap between the elements of {self.name}, at offset {element - self.start}"
         return f"{self.name}[{', '.join(map(str, self.position(element)))}]"
 
     def distance(self, element: int, width: int) -> str:

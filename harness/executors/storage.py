@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from .casts import Array
+from .extent import Extent
 
 NEVER: Final = 0
 """In a shadow: the element still holds what its allocation happened to hold."""
@@ -25,8 +26,10 @@ BEFORE: Final = 1
 class Region:
     """The bytes of one storage."""
 
-    def __init__(self, storage: torch.UntypedStorage) -> None:
+    def __init__(self, storage: torch.UntypedStorage, owners: list[Extent]) -> None:
         self.base, self.size = storage.data_ptr(), storage.nbytes()
+        self.owners = owners
+        """The arguments and allocations that lie in the storage, if it belongs to such."""
         self._storage = storage
         whole = (ctypes.c_uint8 * self.size).from_address(self.base) if self.size else (ctypes.c_uint8 * 0)()
         self.bytes: Array = np.ctypeslib.as_array(whole)
@@ -90,6 +93,7 @@ class Memory:
     def __init__(self) -> None:
         self._known: dict[int, torch.UntypedStorage] = {}
         self._regions: dict[int, Region] = {}
+        self._owners: dict[int, list[Extent]] = {}
         self.clock = BEFORE + 1
         """The number under which the next program writes."""
 
@@ -100,13 +104,21 @@ class Memory:
                 storage = tensor.untyped_storage()
                 self._known.setdefault(storage.data_ptr(), storage)
 
+    def own(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Know these, each as a whole of its own: what else their storages hold is none of it."""
+        for tensor in tensors:
+            if tensor.device.type == "cpu" and tensor.layout == torch.strided:
+                self.know([tensor])
+                base = tensor.untyped_storage().data_ptr()
+                self._owners.setdefault(base, []).append(Extent.of(tensor, tensor.data_ptr() - base))
+
     def region(self, tensor: torch.Tensor) -> Region:
         """The region of a tensor; kept, with its shadow, if the storage is known."""
         storage = tensor.untyped_storage()
         address = storage.data_ptr()
         region = self._regions.get(address)
         if region is None:
-            region = Region(storage)
+            region = Region(storage, self._owners.setdefault(address, []))
             if address in self._known:
                 self._regions[address] = region
         return region
@@ -119,7 +131,7 @@ class Memory:
         """Every known storage."""
         for address, storage in self._known.items():
             if address not in self._regions:
-                self._regions[address] = Region(storage)
+                self._regions[address] = Region(storage, self._owners.setdefault(address, []))
         return list(self._regions.values())
 
     def ticket(self, programs: int) -> int:

@@ -20,6 +20,10 @@ class Watch:
     def __init__(self, memory: Memory, findings: Findings, configs: dict[str, list[str]]) -> None:
         self._memory, self._findings, self.configs = memory, findings, configs
 
+    def given(self, values: Any) -> None:
+        """These are arguments of the function."""
+        self._memory.own(_tensors(values))
+
     def seen(self, values: Any) -> None:
         self._memory.know(_tensors(values))
 
@@ -29,9 +33,9 @@ class Watch:
             if region is not None:
                 region.define()
 
-    def fresh(self, block: Block) -> None:
-        if block.storage.device.type == "cpu":
-            self._memory.know([block.storage])
+    def allocated(self, block: Block, *, empty: bool) -> None:
+        self._memory.own([block.view])
+        if empty and block.storage.device.type == "cpu":
             self._memory.region(block.storage).forget(block.storage.element_size())
 
     def findings(self, value: Any, blocks: Sequence[Block]) -> list[Fault]:
