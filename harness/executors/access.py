@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from . import races
 from .casts import Array, bits_of
 from .context import Context
 from .faults import MemoryFault, OrderMatters
@@ -21,10 +22,14 @@ from .trace import Run
 from .value import Value, either
 
 
-def load(origin: str | None, dtype: np.dtype[Any]) -> Run:
-    """A load from ``origin``; its inputs are the pointer, then perhaps the mask, then perhaps ``other``."""
+def load(origin: str | None, dtype: np.dtype[Any], *, waits: bool = False) -> Run:
+    """A load from ``origin``; its inputs are the pointer, then perhaps the mask, then perhaps ``other``.
+
+    waits: it looks at what other programs do, as a volatile load does: what follows may be in order.
+    """
 
     def run(context: Context, ptr: Value, mask: Value | None = None, other: Value | None = None) -> Value:
+        context.locks |= waits
         lanes = None if mask is None else _active(context, mask)
         _check_address(context, origin, ptr, lanes)
         if origin is None:
@@ -141,39 +146,46 @@ def read(
     if not len(elements):
         return np.zeros(index.shape, dtype), undef
     return np.take(elements, index, mode="clip"), either(
-        undef, _hazards(context, region, index, lanes, dtype.itemsize)
+        undef, _hazards(context, window, index, lanes, dtype.itemsize)
     )
 
 
-def _hazards(context: Context, region: Region, index: Array, lanes: Array | None, width: int) -> Array | None:
+def _hazards(context: Context, window: Window, index: Array, lanes: Array | None, width: int) -> Array | None:
     """Watch a read; returns the elements that nobody ever wrote."""
-    never = None
+    region = window.region
     key = id(region)
     if key in context.updated and not context.alone:
         raise OrderMatters
+    never = None
     if region.holes or key in context.written:
         shadow = region.shadow(width)
         if shadow is not None:
-            writer = np.take(shadow, index, mode="clip")
             never = region.never(index)
             if never is not None and lanes is not None:
                 never = never & lanes if (never & lanes).any() else None
             if key in context.written:
-                mine = (context.lanes + context.first).reshape(-1, *(1,) * (index.ndim - 1))
-                foreign = (writer >= context.first) & (writer != mine)
-                if lanes is not None:
-                    foreign = foreign & lanes
-                if foreign.any():
-                    if not context.alone:
-                        raise OrderMatters
-                    if not context.locks:
-                        context.report(
-                            "race", None, 0, None,
-                            "reads what another program of the same launch wrote, in no order",
-                        )  # fmt: skip
-    if len(context.lanes) > 1 and (context.watched is None or key in context.watched):
+                _check_writers(context, window, index, lanes, np.take(shadow, index, mode="clip"))
+    if context.alone:
+        races.reads(context, window, index, lanes)
+    elif context.several and (context.watched is None or key in context.watched):
         context.reads.setdefault(key, []).append((index, lanes, context.lanes))
     return never
+
+
+def _check_writers(
+    context: Context, window: Window, index: Array, lanes: Array | None, writer: Array
+) -> None:
+    """Whether a program reads what another one of this launch wrote."""
+    mine = (context.lanes + context.first).reshape(-1, *(1,) * (index.ndim - 1))
+    foreign = (writer >= context.first) & (writer != mine)
+    if lanes is not None:
+        foreign = foreign & lanes
+    if not foreign.any():
+        return
+    if not context.alone:
+        raise OrderMatters
+    at = tuple(np.minimum(np.argwhere(foreign)[0], np.array(index.shape) - 1))
+    races.report(context, window, int(index[at]), "reads what another program of the same launch wrote")
 
 
 def check_written(context: Context, window: Window, index: Array, programs: Array, width: int) -> None:
@@ -203,11 +215,10 @@ def write(
         return
     bits = bits_of(values)
     elements = region.elements(bits.dtype)
-    together = len(context.lanes) > 1
     key = id(region)
     if not context.alone and (key in context.updated):
         raise OrderMatters
-    if together:
+    if context.several and not context.alone:
         if context.watched is not None and key not in context.watched:
             context.watched.add(key)
             raise OrderMatters
@@ -216,7 +227,7 @@ def write(
     context.keep(region)
     shadow = region.shadow(bits.dtype.itemsize)
     if shadow is None:
-        if together:
+        if len(context.lanes) > 1:
             raise OrderMatters
         elements[index] = bits
         return
@@ -225,35 +236,37 @@ def write(
         before = shadow[index]
         foreign = (before >= context.first) & (before != mine)
         if foreign.any():
-            differs = foreign & (elements[index] != bits)
-            if differs.any():
-                _race(context, window, programs, index, differs)
+            _conflict(context, window, programs, index, foreign & (elements[index] != bits))
+    if context.alone:
+        races.writes(context, window, region, index, elements[index] != bits)
     elements[index] = bits
     shadow[index] = mine
-    if together:
-        shared = shadow[index] != mine
-        if shared.any():
-            differs = shared & (elements[index] != bits)
-            if differs.any():
-                _race(context, window, programs, index, differs)
+    lost = elements[index] != bits
+    if lost.any():
+        _conflict(context, window, programs, index, lost & (shadow[index] != mine))
+        _conflict(context, window, programs, index, lost & (shadow[index] == mine), "two lanes of a program")
 
 
-def _race(context: Context, window: Window | None, programs: Array, index: Array, differs: Array) -> None:
+def _conflict(
+    context: Context,
+    window: Window | None,
+    programs: Array,
+    index: Array,
+    differs: Array,
+    who: str = "two programs",
+) -> None:
+    """Two of ``who`` store different values to the same element, where ``differs``."""
+    if not differs.any():
+        return
     if not context.alone:
         raise OrderMatters
-    if context.locks:
-        return
     at = int(np.flatnonzero(differs)[0])
     where = "" if window is None else f" in {window.place(int(index[at]))}"
-    context.report(
-        "race", None if window is None else window.name, _lane(context, programs[at]),
-        None if window is None else window.position(int(index[at])),
-        f"two programs store different values{where}",
-    )  # fmt: skip
+    races.report(context, window, int(index[at]), f"{who} store different values{where}")
 
 
 def _check_readers(context: Context, region: Region, programs: Array, index: Array) -> None:
-    """Whether a program writes what another one of those that run together has read."""
+    """Whether a program writes what another one of this launch has read."""
     key = id(region)
     pending = context.reads.pop(key, None)
     if pending is not None:

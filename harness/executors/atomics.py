@@ -11,10 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from .access import _active, _check_address, _flattened, _places, check_written
+from . import races
+from .access import _active, _check_address, _flattened, _lane, _places, check_written
 from .casts import Array, bits_of
 from .context import Context, Deferred
 from .faults import OrderMatters
+from .memory_map import Window
 from .poison import poison_value
 from .storage import BEFORE, Region
 from .trace import Run
@@ -48,6 +50,20 @@ class Postponed(Value):
         raise OrderMatters
 
 
+class Observed(Value):
+    """The result of an atomic operation: a program that looks at it may know what others have done."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: Context, data: Array, undef: Array | None = None) -> None:
+        super().__init__(data, undef)
+        self._context = context
+
+    def __getattribute__(self, name: str) -> Any:
+        object.__getattribute__(self, "_context").locks = True
+        return super().__getattribute__(name)
+
+
 def update(origin: str | None, name: str) -> Run:
     """Replace each element by ``modify(element, value)``; gives what each lane found."""
     modify = READ_MODIFY_WRITE[name]
@@ -64,19 +80,27 @@ def update(origin: str | None, name: str) -> Run:
         _check_address(context, origin, ptr, lanes)
         programs, index, values, undef = _flattened(context, ptr.data, value, lanes)
         if undef is not None and undef.any():
+            lane = int(np.flatnonzero(undef)[0])
+            position = None if origin is None else context.windows[origin].position(int(index[lane]))
             context.report(
-                "undefined values", origin, 0, None, "an atomic operation takes an undefined value"
-            )
+                "undefined values", origin, _lane(context, programs[lane]), position,
+                "an atomic operation takes an undefined value",
+            )  # fmt: skip
         together = len(context.lanes) > 1
-        if origin is None:
+        window = None if origin is None else context.windows[origin]
+        if window is None:
             if together:
                 raise OrderMatters
             [(region, _, index)] = _places(context, "writes", index, dtype.itemsize, programs)
         else:
-            window = context.windows[origin]
             region = window.region
             check_written(context, window, index, programs, dtype.itemsize)
         _claim(context, region)
+        never = region.never(index) if region.width == dtype.itemsize else None
+        if never is not None and name != "XCHG":
+            _complain_of_never(context, window, programs, index, never)
+        if context.alone:
+            races.changes(context, window, region, index, dtype.itemsize)
         if together:
             if not isinstance(modify, np.ufunc):
                 raise OrderMatters
@@ -90,11 +114,14 @@ def update(origin: str | None, name: str) -> Run:
             elements[index[turn]] = modify(old, values[turn])
             found[turn] = old
         if lanes is None:
-            return Value(found.reshape(shape))
+            return Observed(context, found.reshape(shape), None if never is None else never.reshape(shape))
         out = np.array(np.broadcast_to(poison_value(dtype, context.fill), shape))
         active = np.broadcast_to(lanes, shape)
         out[active] = found
-        return Value(out, ~active)
+        unknown = ~active
+        if never is not None:
+            unknown[active] = never
+        return Observed(context, out, unknown)
 
     return run
 
@@ -111,12 +138,16 @@ def compare_and_swap(origin: str | None) -> Run:
         shape = (1, *np.broadcast_shapes(ptr.data.shape, value.data.shape)[1:])
         programs, index, bits, _ = _flattened(context, ptr.data, Value(bits_of(value.data)), None)
         wanted = np.broadcast_to(bits_of(expected.data), shape).reshape(-1)
-        if origin is None:
+        window = None if origin is None else context.windows[origin]
+        if window is None:
             [(region, _, index)] = _places(context, "writes", index, dtype.itemsize, programs)
         else:
-            region = context.windows[origin].region
-            check_written(context, context.windows[origin], index, programs, dtype.itemsize)
+            region = window.region
+            check_written(context, window, index, programs, dtype.itemsize)
         _claim(context, region)
+        never = region.never(index) if region.width == dtype.itemsize else None
+        if never is not None:
+            _complain_of_never(context, window, programs, index, never)
         _define(region, index, dtype.itemsize)
         elements = region.elements(bits.dtype)
         found = np.zeros(len(index), bits.dtype)
@@ -128,6 +159,17 @@ def compare_and_swap(origin: str | None) -> Run:
         return Value(found.view(dtype).reshape(shape))
 
     return run
+
+
+def _complain_of_never(
+    context: Context, window: Window | None, programs: Array, index: Array, never: Array
+) -> None:
+    at = int(np.flatnonzero(never)[0])
+    name, position = (None, None) if window is None else (window.name, window.position(int(index[at])))
+    context.report(
+        "undefined values", name, _lane(context, programs[at]), position,
+        "an atomic operation changes memory that was never written",
+    )  # fmt: skip
 
 
 def apply_deferred(context: Context) -> None:

@@ -72,16 +72,18 @@ def _mask(mask: Array | None, shape: tuple[int, ...]) -> Array:
 def select(context: Context, condition: Value, x: Value, y: Value) -> Value:
     """tl.where: undefined where the chosen side is, or the choice."""
     data = np.where(condition.data, x.data, y.data)
-    undef = condition.undef
-    if x.undef is not None or y.undef is not None:
-        none = np.zeros((), bool)
-        undef = either(
-            undef,
-            np.where(
-                condition.data, none if x.undef is None else x.undef, none if y.undef is None else y.undef
-            ),
-        )
-    return Value(data, undef, either(x.wrap, y.wrap))
+    return Value(
+        data,
+        either(condition.undef, _chosen(condition.data, x.undef, y.undef)),
+        _chosen(condition.data, x.wrap, y.wrap),
+    )
+
+
+def _chosen(condition: Array, x: Array | None, y: Array | None) -> Array | None:
+    if x is None and y is None:
+        return None
+    none = np.zeros((), bool)
+    return np.where(condition, none if x is None else x, none if y is None else y)
 
 
 def gather(axis: int) -> Run:

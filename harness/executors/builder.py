@@ -70,10 +70,10 @@ class Builder(Elementwise):
     # memory
 
     def create_load(self, ptr: Handle, *hints: Any) -> Handle:
-        return self._load(ptr, None, None)
+        return self._load(ptr, None, None, waits=_volatile(hints))
 
     def create_masked_load(self, ptr: Handle, mask: Handle, other: Handle | None, *hints: Any) -> Handle:
-        return self._load(ptr, mask, other)
+        return self._load(ptr, mask, other, waits=_volatile(hints))
 
     def create_store(self, ptr: Handle, value: Handle, *hints: Any) -> None:
         self._store(ptr, value, None)
@@ -81,11 +81,13 @@ class Builder(Elementwise):
     def create_masked_store(self, ptr: Handle, value: Handle, mask: Handle, *hints: Any) -> None:
         self._store(ptr, value, mask)
 
-    def _load(self, ptr: Handle, mask: Handle | None, other: Handle | None) -> Handle:
+    def _load(
+        self, ptr: Handle, mask: Handle | None, other: Handle | None, *, waits: bool = False
+    ) -> Handle:
         element = ptr.dtype.element_ty
         dtype = numpy_type(element)
         inputs = tuple(each for each in (ptr, mask, other) if each is not None)
-        return self.tracer.emit(access.load(ptr.origin, dtype), inputs, ptr.shape, element)
+        return self.tracer.emit(access.load(ptr.origin, dtype, waits=waits), inputs, ptr.shape, element)
 
     def _store(self, ptr: Handle, value: Handle, mask: Handle | None) -> None:
         self.tracer.tree.stored.add(ptr.origin)
@@ -217,7 +219,7 @@ class Builder(Elementwise):
         )
 
     def create_atomic_load(self, ptr: Handle, mask: Handle, *hints: Any) -> Handle:
-        return self._load(ptr, mask, None)
+        return self._load(ptr, mask, None, waits=True)
 
     def create_atomic_store(self, ptr: Handle, value: Handle, mask: Handle, *hints: Any) -> None:
         self._store(ptr, value, mask)
@@ -296,6 +298,11 @@ class Builder(Elementwise):
 
     def create_assume(self, condition: Handle) -> None:
         self._effect(debugging.assertion("tl.assume was given a false condition"), condition)
+
+
+def _volatile(hints: Sequence[Any]) -> bool:
+    """Of a load: the only hint of Python's type bool."""
+    return any(hint is True for hint in hints)
 
 
 def _item(at: int) -> Run:

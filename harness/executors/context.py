@@ -66,20 +66,25 @@ class Context:
     ) -> None:
         self.name, self.grid, self.windows = name, grid, windows
         self.memory, self.fill, self.findings = memory, fill, findings
-        self.first = memory.ticket(grid[0] * grid[1] * grid[2])
+        programs = grid[0] * grid[1] * grid[2]
+        self.several = programs > 1
+        self.first = memory.ticket(programs)
         self.lanes: Array = np.zeros(1, np.int64)
         """The linear numbers of the running programs."""
         self.operation: Operation | None = None
         self.alone = False
         """One program at a time."""
         self.locks = False
-        """Programs were seen to use the results of atomics: what they share may be in order."""
+        """Programs used results of atomics or volatile loads: what they share may be in order."""
         self.written: set[int] = set()
         """Regions, by identity, that this launch wrote."""
         self.watched: set[int] | None = None
         """Regions whose reads must be remembered: those the kernel is known to write."""
         self.reads: dict[int, list[tuple[Array, Array | None, Array]]] = {}
         self.readers: dict[int, Array] = {}
+        """By region: which program read an element, −1 for none, −2 for several."""
+        self.changed: dict[int, Array] = {}
+        """The same of atomic changes, of programs that run one at a time."""
         self.saved: dict[int, tuple[Region, Any]] = {}
         self.deferred: list[Deferred] = []
         self.updated: set[int] = set()
@@ -127,9 +132,11 @@ class Context:
         self.written.clear()
         self.updated.clear()
         self.deferred.clear()
-        self.settle()
-
-    def settle(self) -> None:
-        """The programs that ran together are done."""
         self.reads.clear()
         self.readers.clear()
+
+    def watch(self, regions: set[int] | None) -> None:
+        """From now on, remember reads of these only; None for all."""
+        self.watched = regions
+        if regions is not None:
+            self.reads = {key: pending for key, pending in self.reads.items() if key in regions}

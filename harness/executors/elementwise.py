@@ -257,7 +257,7 @@ def _arithmetic(function: Callable[..., Array]) -> Callable[[Elementwise, Handle
 
 def _counted(name: str, function: np.ufunc) -> Callable[[Elementwise, Handle, Handle], Handle]:
     """Integer +, −, ×: int32 results keep their bounds, and remember where they wrapped."""
-    other = _arithmetic(function)
+    other, both = _arithmetic(function), _deciding(np.bitwise_and, False)
 
     def run(context: Context, x: Value, y: Value) -> Value:
         a, b = x.bounds(), y.bounds()
@@ -269,24 +269,41 @@ def _counted(name: str, function: np.ufunc) -> Callable[[Elementwise, Handle, Ha
         return exact_or_wrapped(function(x.data, y.data), x, y, span, function)
 
     def create(self: Elementwise, x: Handle, y: Handle) -> Handle:
+        if name == "mul" and x.dtype == tl.int1:  # a product of masks
+            return self._pure(both, (x, y))
         return self._pure(run, (x, y)) if x.dtype == tl.int32 else other(self, x, y)
 
     return create
 
 
 def _logical(function: np.ufunc, decides: bool) -> Callable[[Elementwise, Handle, Handle], Handle]:
-    """``and``, ``or``: on int1, a defined operand that decides the result makes it defined."""
+    run = _deciding(function, decides)
+    return lambda self, x, y: self._pure(run, (x, y))
+
+
+def _deciding(function: np.ufunc, decides: bool) -> Run:
+    """``and``, ``or``: on int1, a defined operand that decides the result makes it defined.
+
+    The lower bits of a result that wrapped around are those of the exact one: ``h & 1023`` is right.
+    """
     plain = lifted(function)
 
     def run(context: Context, x: Value, y: Value) -> Value:
         value: Value = plain(context, x, y)
+        if value.wrap is not None and not decides and any(_lower_bits(side) for side in (x, y)):
+            value.wrap = None
         if value.undef is not None and value.data.dtype == np.bool_:
             for side in (x, y):
                 sure = side.data == decides
                 value.undef = value.undef & ~(sure if side.undef is None else sure & ~side.undef)
         return value
 
-    return lambda self, x, y: self._pure(run, (x, y))
+    return run
+
+
+def _lower_bits(mask: Value) -> bool:
+    """Whether it leaves out the sign bit, and is what it should be."""
+    return mask.wrap is None and mask.bounds()[0] >= 0
 
 
 def _comparison(function: np.ufunc) -> Callable[[Elementwise, Handle, Handle], Handle]:

@@ -103,7 +103,8 @@ class _Launch:
                 return
             context.rewind()
             findings.back_to(mark)
-        context.alone, context.watched = True, set()
+        context.alone = True
+        context.watch(self._stored() if self._programs > 1 else set())
         for program in range(self._programs):
             context.steps = 0
             self._pass(np.array([program]))
@@ -114,16 +115,18 @@ class _Launch:
         start = 0
         while start < self._programs:
             count = max(1, self._launcher.together // tree.largest) if tree.traced else 1
-            context.watched = (
-                {id(self._binding.windows[origin].region) for origin in tree.stored if origin is not None}
-                if tree.traced and None not in tree.stored
-                else None
-            )
+            context.watch(self._stored() if tree.traced else None)
             context.steps = 0
             self._pass(np.arange(start, min(self._programs, start + count)))
             apply_deferred(context)
-            context.settle()
             start += count
+
+    def _stored(self) -> set[int] | None:
+        """The regions that the kernel is known to write; None where they may be any."""
+        stored = self._tree.stored
+        if None in stored:
+            return None
+        return {id(self._binding.windows[origin].region) for origin in stored if origin is not None}
 
     def _pass(self, lanes: Any) -> None:
         Run(self._tree, self._front, self._language.line, self._context).all(lanes, self._binding.values)
