@@ -193,7 +193,7 @@ class Contract:
     definition: Callable[..., Any]
     args: dict[str, Tensor | Scalar]
     outputs: tuple[Output, ...]
-    rows: str
+    rows: Written
     nonempty: tuple[str, ...] = ()
     families: tuple[str | ValueFamily, ...] = ()
     special: tuple[SpecialRow, ...] = ()
@@ -314,11 +314,10 @@ class Contract:
 
     def row_labels(self, sizes: Sizes, scalars: Mapping[str, Any]) -> tuple[Axis, ...]:
         """The axes along which results are independent, in the order in which situations are numbered."""
-        if not self.rows:
-            return ()
-        if self.rows.startswith("all but "):
-            return self._all_but(self.rows.removeprefix("all but "), sizes, scalars)
-        return self.axes(self.rows, sizes, scalars)
+        rows = written(self.rows, scalars)
+        if rows.startswith("all but "):
+            return self._all_but(rows.removeprefix("all but "), sizes, scalars)
+        return self.axes(rows, sizes, scalars)
 
     def _all_but(self, what: str, sizes: Sizes, scalars: Mapping[str, Any]) -> tuple[Axis, ...]:
         first = next(iter(self.tensors.values()))
@@ -348,7 +347,7 @@ def contract(
     *,
     args: Mapping[str, Any],
     returns: str | Output | tuple[Output, ...],
-    rows: str = "",
+    rows: Written = "",
     nonempty: tuple[str, ...] = (),
     families: tuple[str | ValueFamily, ...] = (),
     special: tuple[SpecialRow, ...] = (),
@@ -364,7 +363,8 @@ def contract(
 
     args: for every parameter, a shape (``"*shape"``), a :class:`Tensor`, a :class:`Dim` or a tuple of
     allowed values. returns: the shape of the result, an :class:`Output` or several. rows: axes along which
-    results are independent: ``"all but dim"``, ``"all but last"``, a shape of named axes, or "" for none.
+    results are independent: ``"all but dim"``, ``"all but last"``, a shape of named axes, or "" for none; or a
+    function of the scalars that writes it.
     nonempty: sizes and Dim scalars whose axis is never empty. families: names of generic value families to
     stress, and the contract's own. special: rows of special values with their answers. roundings: places
     in the definition (see :func:`harness.numbers.rounded`) whose rounding an author may claim; usual: those
@@ -538,6 +538,8 @@ def _check_shapes(made: Contract) -> None:
     for name in made.given:
         if name not in {output.name for output in made.outputs}:
             raise HarnessError(f"contract {made.name}: given={name!r} is no output")
+    if not isinstance(made.rows, str):
+        return
     if made.rows.startswith("all but "):
         what = made.rows.removeprefix("all but ")
         if what != "last" and not isinstance(made.args.get(what), Dim):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -139,6 +140,18 @@ def with_layout(contract: Contract, case: Case, name: str, layout: Layout) -> Ca
         rows = tuple(recipe.row(int(number)) for number in cells.pinned(recipe.layout.expand, content=False))
         recipe = replace(recipe, rows=rows or recipe.rows)
     return _with(case, name, replace(recipe, layout=layout))
+
+
+def with_scalar(contract: Contract, case: Case, name: str, value: Any) -> Case:
+    """The case with another value of a scalar, of the same sizes.
+
+    Tensors whose rows the scalar decides are written out, so that their values stay.
+    """
+    changed = replace(case, scalars={**case.scalars, name: value})
+    for tensor, recipe in case.tensors.items():
+        if recipe is not None and grid(contract, case, tensor) != grid(contract, changed, tensor):
+            changed = with_values(contract, changed, tensor, logical_values(contract, case, tensor))
+    return changed
 
 
 def contiguous(contract: Contract, case: Case) -> Case:

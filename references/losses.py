@@ -20,7 +20,8 @@ _MOSTLY_MASKED = Family(
 """-inf but for one logit in 16 or 64: blocks without a finite maximum come before blocks with one."""
 
 
-def _shape(scalars: Mapping[str, Any]) -> str:
+def _separate(scalars: Mapping[str, Any]) -> str:
+    """The axis of the results: without a reduction each row of logits has its own, and is a situation."""
     return "N" if scalars["reduction"] == "none" else ""
 
 
@@ -31,10 +32,12 @@ def _shape(scalars: Mapping[str, Any]) -> str:
         "ignore_index": (-100, 1, -1),
         "reduction": ("mean", "sum", "none"),
     },
-    returns=Output(_shape),
+    returns=Output(_separate),
+    rows=_separate,
     nonempty=("V",),
     families=(
         _MOSTLY_MASKED,
+        "leading-minus-inf",
         "offset",
         "decisive-step",
         "decisive-max",

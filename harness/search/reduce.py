@@ -168,13 +168,13 @@ def _omissions(contract: Contract, state: Reduction) -> Iterator[Case]:
 def _plain_scalars(contract: Contract, state: Reduction) -> Iterator[Case]:
     """Positive axes, and the first value of a choice."""
     case = state.trial.case
-    for name, spec in contract.scalars.items():
-        value = case.scalars[name]
+    for name, value in case.scalars.items():
+        spec = contract.scalars[name]
         if isinstance(spec, Dim) and value < 0:
             rank = len(contract.axes(contract.tensors[spec.of].shape, case.sizes, case.scalars))
-            yield replace(case, scalars={**case.scalars, name: value % rank})
+            yield simplify.with_scalar(contract, case, name, value % rank)
         if isinstance(spec, Choice) and value != spec.values[0]:
-            yield replace(case, scalars={**case.scalars, name: spec.values[0]})
+            yield simplify.with_scalar(contract, case, name, spec.values[0])
 
 
 def _equal_values(contract: Contract, state: Reduction) -> Iterator[Case]:
