@@ -127,14 +127,17 @@ def bmm(a: Number, b: Number) -> Number:
     roundings={"product": "alpha·a@b is rounded to the input's format before beta·c is added", **_PARTIALS},
 )
 def addmm(c: Number, a: Number, b: Number, beta: float, alpha: float) -> Number:
-    """beta·c + alpha·(a @ b), c [M, N], a [M, K], b [K, N]; where beta is 0 c is ignored, even NaN."""
-    if alpha == 1 and beta != 0:
-        return numbers.matmul(a, b, start=c if beta == 1 else beta * c, partials="partials")
+    """beta·c + alpha·(a @ b), c [M, N], a [M, K], b [K, N]; where beta is 0 c is ignored, even NaN.
+
+    Either product and summand are added in the end, or, as in a BLAS, (alpha·a) @ b is accumulated upon beta·c.
+    """
     product = numbers.matmul(a, b, partials="partials")
     scaled = rounded(product if alpha == 1 else alpha * product, "product")
     if beta == 0:
         return scaled
-    return scaled + (c if beta == 1 else beta * c)
+    start = c if beta == 1 else beta * c
+    accumulated = numbers.matmul(a if alpha == 1 else alpha * a, b, start=start, partials="partials")
+    return numbers.looser(scaled + start, accumulated)
 
 
 @contract(

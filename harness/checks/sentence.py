@@ -45,9 +45,10 @@ class Judgement:
     """What the sentence says of every element of one output, [its shape].
 
     right, lo and hi (the range of right finite answers, float64), ratio (|got - exact| over the allowed
-    error), value (the exact value, rounded to float64), t, may (flags of other right answers), unspecified
-    (an overflow left the answer open), unbounded (t is infinite, or the oracle lost), decisive (a zero in
-    its place would be wrong). largest: the answer that an overflow gives. candidates, [its shape, k]: of a choice, the right
+    error), allowed (that error), value (the exact value, rounded to float64), t, may (flags of other right
+    answers), unspecified (an overflow left the answer open), unbounded (t is infinite, or the oracle lost),
+    decisive (a zero in its place would be wrong). largest: the answer that an overflow gives. candidates,
+    [its shape, k]: of a choice, the right
     indices.
     """
 
@@ -55,6 +56,7 @@ class Judgement:
     lo: torch.Tensor
     hi: torch.Tensor
     ratio: torch.Tensor
+    allowed: torch.Tensor
     value: torch.Tensor
     t: torch.Tensor
     may: torch.Tensor
@@ -93,13 +95,15 @@ def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
     largest = target.fmt.max if target.saturate and target.fmt is not None else torch.inf
     lost = (may & LOST) != 0
     right = _accepts(got, lo, hi, may, largest)
-    ratio = _ratio(got, value, t, right, target)
+    allowed = _allowed(value, t, target)
+    ratio = _ratio(got, value, allowed, right, target)
     ratio = torch.where(right & ~((lo <= got) & (got <= hi)), 0.0, ratio)
     return Judgement(
         right=right,
         lo=lo,
         hi=hi,
         ratio=ratio,
+        allowed=allowed,
         value=value,
         t=t,
         may=may,
@@ -110,16 +114,20 @@ def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
     )
 
 
-def _ratio(
-    got: torch.Tensor, value: torch.Tensor, t: torch.Tensor, right: torch.Tensor, target: Target
-) -> torch.Tensor:
-    """|got - exact| / (t + half an ulp at |exact| + t); inf where it is wrong and not a number, 0 where right."""
-    error = (got - value).abs()
-    allowed = t
+def _allowed(value: torch.Tensor, t: torch.Tensor, target: Target) -> torch.Tensor:
+    """t, and half an ulp at |exact| + t where a final rounding follows."""
     if target.kind == "code" and target.fmt is None:
-        allowed = t + 0.5
-    elif target.rounds and target.fmt is not None:
-        allowed = t + formats.half_ulp(value.abs() + t, target.fmt)
+        return t + 0.5
+    if target.rounds and target.fmt is not None:
+        return t + formats.half_ulp(value.abs() + t, target.fmt)
+    return t
+
+
+def _ratio(
+    got: torch.Tensor, value: torch.Tensor, allowed: torch.Tensor, right: torch.Tensor, target: Target
+) -> torch.Tensor:
+    """|got - exact| / allowed; inf where it is wrong and not a number, 0 where right."""
+    error = (got - value).abs()
     ratio = torch.where(error == 0, 0.0, error / allowed)
     known = torch.isfinite(got) & torch.isfinite(value)
     if target.kind == "code" and target.clamp is not None:
@@ -160,6 +168,7 @@ def _judge_choice(got: torch.Tensor, answer: Answer) -> Judgement:
         lo=best,
         hi=best,
         ratio=torch.where(right, zeros, torch.inf),
+        allowed=zeros,
         value=best,
         t=zeros,
         may=zeros.to(torch.uint8),

@@ -24,9 +24,9 @@ def element_text(
     if fmt is None:
         return f"{text}; right: {right_answers(judgement, element)}"
     ulp = float(formats.ulp(torch.tensor(abs(value), dtype=torch.float64), fmt))
-    ratio = float(judgement.ratio[element])
-    times = "should be exact" if math.isinf(ratio) else f"{ratio:.3g} × the allowed error"
-    return f"{text}: off by {abs(got - value) / ulp:.4g} ulp, {times}; right: {right_answers(judgement, element)}"
+    allowed, error = float(judgement.allowed[element]), abs(got - value)
+    times = f"{error / allowed:.3g} × the allowed error" if allowed else "should be exact"
+    return f"{text}: off by {error / ulp:.4g} ulp, {times}; right: {right_answers(judgement, element)}"
 
 
 def right_answers(judgement: Judgement, element: tuple[int, ...]) -> str:
