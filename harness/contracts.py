@@ -110,13 +110,14 @@ class Output:
     kind: a *number* is judged by the rounding of some real within t; a *code* by the same sentence on the
     grid of its integer dtype, clamped to ``clamp``; an *exact* output (indices, flags, copied bits) must
     equal the definition's value; a *choice* is an index into scores that the definition returns along a
-    last axis: any whose score may be the least. argument: the argument that holds the result after the
+    last axis: any whose score may be the least. dtype: several are a choice of the function's, None standing
+    for the dtype under test; it is judged by the one it returns. argument: the argument that holds the result after the
     call (in-place contracts). many: the name of a size: a list of that many tensors is returned.
     """
 
     shape: Written
     kind: Literal["number", "code", "exact", "choice"] = "number"
-    dtype: Written | None = None
+    dtype: Written | tuple[Written | None, ...] | None = None
     name: str = "out"
     argument: str = ""
     many: str = ""

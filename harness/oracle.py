@@ -52,24 +52,27 @@ def format_under_test(contract: Contract, case: Case) -> Format:
     return formats.FLOAT32 if formats.is_integer(name) else formats.format_of(name)
 
 
-def output_dtypes(contract: Contract, case: Case) -> list[str]:
-    """Names of the dtypes that the outputs must have: as written, of the argument they are, or under test."""
+def output_dtypes(contract: Contract, case: Case) -> list[tuple[str, ...]]:
+    """Names of the dtypes that each output may have: as written, of the argument it is, or under test."""
     tested = dtype_under_test(contract, case)
     found = []
     for output in contract.outputs:
         recipe = case.tensors.get(output.argument)
-        if output.dtype is not None:
-            found.append(written(output.dtype, {**case.scalars, "format": tested}))
-        else:
-            found.append(recipe.format if recipe is not None else tested)
+        usual = recipe.format if recipe is not None else tested
+        many = output.dtype if isinstance(output.dtype, tuple) else (output.dtype,)
+        call = {**case.scalars, "format": tested}
+        found.append(tuple(dict.fromkeys(usual if one is None else written(one, call) for one in many)))
     return found
 
 
-def targets(contract: Contract, arithmetic: Arithmetic, case: Case) -> list[Target]:
-    """How each output of a case is judged."""
+def targets(
+    contract: Contract, arithmetic: Arithmetic, case: Case, dtypes: Sequence[str] | None = None
+) -> list[Target]:
+    """How each output of a case is judged. dtypes: those returned, by default the first that each may have."""
     accumulator = arithmetic.accumulator_for(format_under_test(contract, case))
     found = []
-    for output, dtype in zip(contract.outputs, output_dtypes(contract, case), strict=True):
+    dtypes = dtypes or [names[0] for names in output_dtypes(contract, case)]
+    for output, dtype in zip(contract.outputs, dtypes, strict=True):
         fmt = None if formats.is_integer(dtype) else formats.format_of(dtype)
         full = (
             arithmetic.saturate if arithmetic.saturate is not None else fmt is not None and not fmt.infinities
@@ -112,10 +115,11 @@ def judge_case(
     case: Case,
     exact: Mapping[str, torch.Tensor | None],
     got: Sequence[torch.Tensor],
+    dtypes: Sequence[str] | None = None,
 ) -> Judged:
     """Judge the outputs of one launch, [each its shape] as exact float64 values of their dtypes."""
     model = model_for(contract, arithmetic, case)
-    wanted = targets(contract, arithmetic, case)
+    wanted = targets(contract, arithmetic, case, dtypes)
     shapes = [_answer_shape(target, tensor) for target, tensor in zip(wanted, got, strict=True)]
     call = arguments(contract, case, exact, got)
     wide = model.u < formats.FLOAT32.u

@@ -32,6 +32,7 @@ from harness.checks.structure import mismatch, returned_tensors
 from harness.checks.wording import element_text
 from harness.contracts import Contract, Domain
 from harness.executors import Execution, MemoryFault, execute
+from harness.formats import Format
 from harness.memory import allocate
 from harness.simplify import FILLS, changed_others
 from harness.values.selection import find
@@ -58,7 +59,8 @@ class Subject:
 class Trial:
     """What one case showed: failures (none: right), counts, and the judged outputs of the first launch.
 
-    plain: by output, the elements of situations whose values come from no cancellation family.
+    plain: by output, the elements of situations whose values come from no cancellation family. dtypes: of the
+    outputs, as returned.
     """
 
     case: Case
@@ -68,6 +70,7 @@ class Trial:
     got: list[torch.Tensor] = field(default_factory=list)
     judgements: tuple[Judgement, ...] = ()
     plain: tuple[torch.Tensor, ...] = ()
+    dtypes: tuple[str, ...] = ()
 
 
 def run_trial(subject: Subject, case: Case, *, thorough: bool = True) -> Trial:
@@ -86,7 +89,7 @@ class _Bench:
         self.trial = Trial(case)
         self.names = [output.name for output in self.contract.outputs]
         self.dtypes = oracle.output_dtypes(self.contract, case)
-        self.formats = [target.fmt for target in oracle.targets(self.contract, subject.arithmetic, case)]
+        self.formats: list[Format | None] = []
         # What a rank neither sends nor receives may be its input (lists of tensors: collectives).
         self.may_return_arguments = any(output.many for output in subject.contract.outputs)
         self.mutated = {output.argument for output in self.contract.outputs if output.argument}
@@ -106,12 +109,13 @@ class _Bench:
             return self.trial
         self._memory(first)
         self.trial.got = got
+        self._settle_dtypes(first.value)
         if all(tensor.numel() == 0 for tensor in got):
             self.trial.tally.empty_launches = 1
             return self.trial
         with self._timed("oracle"):
             judged = oracle.judge_case(
-                self.contract, self.subject.arithmetic, self.case, self.inputs.exact, got
+                self.contract, self.subject.arithmetic, self.case, self.inputs.exact, got, self.trial.dtypes
             )
         self.trial.judgements = judged.outputs
         self.trial.tally.escalated = judged.escalated
@@ -181,6 +185,13 @@ class _Bench:
                 failures.append(wrong)
                 return None
         return [oracle.decoded(tensor) for tensor in tensors]
+
+    def _settle_dtypes(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Where a function may choose a dtype, that of its first launch is the one it is held to."""
+        self.trial.dtypes = tuple(str(tensor.dtype).removeprefix("torch.") for tensor in tensors)
+        self.dtypes = [(name,) for name in self.trial.dtypes]
+        targets = oracle.targets(self.contract, self.subject.arithmetic, self.case, self.trial.dtypes)
+        self.formats = [target.fmt for target in targets]
 
     def _memory(self, execution: Execution) -> None:
         """Inputs unchanged, nothing written outside any view, results in memory of their own."""

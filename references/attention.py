@@ -12,6 +12,7 @@ normaliser adds up the float32 ones. Nothing else is: q·kᵀ leaves the tensor 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from harness.contracts import Output, Tensor, contract
@@ -138,15 +139,16 @@ def attention(
     return _attention(q, k, v, scale, causal, window)[0]
 
 
+def _wide(call: Mapping[str, Any]) -> str:
+    """The usual format of a logsumexp: the accumulator's."""
+    return "float64" if call["format"] == "float64" else "float32"
+
+
 @contract(
     args=_ARGS,
     returns=(
         Output("B Hkv*G S Dv"),
-        Output(
-            "B Hkv*G S",
-            name="lse",
-            dtype=lambda call: "float64" if call["format"] == "float64" else "float32",
-        ),
+        Output("B Hkv*G S", name="lse", dtype=(_wide, None)),
     ),
     rows="B Hkv*G S",
     sizes=_SIZES,
@@ -157,7 +159,10 @@ def attention(
 def attention_lse(
     q: Number, k: Number, v: Number, *, scale: float, causal: str | None, window: int | None
 ) -> tuple[Number, Number]:
-    """attention, and log Σ exp(scale·q kᵀ) over the visible keys [B, H, S], natural, -inf for none."""
+    """attention, and log Σ exp(scale·q kᵀ) over the visible keys [B, H, S], natural, -inf for none.
+
+    The logsumexp is float32 or has q's format.
+    """
     average, scores, mask = _attention(q, k, v, scale, causal, window)
     lse = log_sum_exp(scores, mask)
     return average, reshape(lse, lse.shape[:3])

@@ -11,6 +11,7 @@ import torch
 from definitions import answers, assert_is
 from torch.nn.functional import scaled_dot_product_attention
 
+import harness
 import references
 from harness.contracts import Choice
 from harness.formats import BFLOAT16
@@ -186,3 +187,38 @@ def test_the_arguments_that_search_draws() -> None:
     assert isinstance(references.attention.args["causal"], Choice)
     assert set(references.attention.args["causal"].values) == set(ALIGNMENTS)
     assert {None, 1} < set(references.attention.args["window"].values)  # type: ignore[union-attr]
+
+
+def _lse_in(dtype: torch.dtype | None, factor: float = 1.0) -> Any:
+    """A right attention in float64 whose logsumexp has a format: None for that of q."""
+
+    def function(q: Any, k: Any, v: Any, *, scale: float, causal: str | None, window: int | None) -> Any:
+        exact = {"q": q.double(), "k": k.double(), "v": v.double()}
+        shapes = [(*q.shape[:3], v.shape[3]), q.shape[:3]]
+        out, lse = answers(references.attention_lse, call(exact, scale, causal, window), shapes)
+        return out.value.to(q.dtype), (factor * lse.value).to(dtype or q.dtype)
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("dtype", "factor", "outcome"),
+    [
+        (torch.float32, 1.0, "PASS"),
+        (None, 1.0, "PASS"),
+        (None, 1 + 2**-6, "FAIL"),
+        (torch.float32, 1 + 2**-12, "FAIL"),
+        (torch.float64, 1.0, "FAIL"),
+    ],
+)
+def test_the_logsumexp_is_judged_by_the_format_it_is_returned_in(
+    dtype: torch.dtype | None, factor: float, outcome: str
+) -> None:
+    verdict = harness.check(
+        _lse_in(dtype, factor), references.attention_lse, "bfloat16", examples=40, shrink=False
+    )
+    assert verdict.outcome == outcome, str(verdict)
+    if dtype == torch.float64:
+        assert verdict.findings[0].message == (
+            "lse has dtype torch.float64, should have torch.float32 or torch.bfloat16"
+        )

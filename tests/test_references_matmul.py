@@ -98,7 +98,7 @@ def product(fmt: str) -> Case:
     [("int8", "int32"), ("float8_e4m3fn", "float32"), ("float8_e5m2", "float32"), ("float16", "float16")],
 )
 def test_result_dtypes(fmt: str, result: str) -> None:
-    assert oracle.output_dtypes(references.matmul, product(fmt)) == [result]
+    assert oracle.output_dtypes(references.matmul, product(fmt)) == [(result,)]
     assert oracle.dtype_under_test(references.matmul, product(fmt)) == fmt
 
 

@@ -16,7 +16,9 @@ from harness.layouts import Layout
 
 def test_a_scalar_that_is_a_size_is_reduced_with_the_sizes() -> None:
     def biased(x: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> torch.Tensor:
-        exact = torch.group_norm(x.double(), num_groups, *(v if v is None else v.double() for v in (weight, bias)), eps)
+        exact = torch.group_norm(
+            x.double(), num_groups, *(v if v is None else v.double() for v in (weight, bias)), eps
+        )
         return exact.to(x.dtype) + num_groups
 
     verdict = harness.check(biased, references.group_norm, "float32", examples=20)

@@ -56,16 +56,20 @@ def _flat(value: Any) -> list[Any]:
 
 
 def mismatch(
-    tensor: torch.Tensor, name: str, shape: tuple[int, ...], dtype: str, device: str, number: int
+    tensor: torch.Tensor, name: str, shape: tuple[int, ...], dtypes: Sequence[str], device: str, number: int
 ) -> Failure | None:
     """The first of shape, dtype and device that differs from the contract."""
     if tuple(tensor.shape) != shape:
         return Failure(
             "shape", f"{name} has shape {list(tensor.shape)}, should have {list(shape)}", output=number
         )
-    wanted = getattr(torch, dtype, None) if formats.is_integer(dtype) else formats.format_of(dtype).dtype
-    if tensor.dtype != wanted:
-        return Failure("dtype", f"{name} has dtype {tensor.dtype}, should have {wanted}", output=number)
+    wanted = [
+        getattr(torch, name, None) if formats.is_integer(name) else formats.format_of(name).dtype
+        for name in dtypes
+    ]
+    if tensor.dtype not in wanted:
+        words = " or ".join(map(str, wanted))
+        return Failure("dtype", f"{name} has dtype {tensor.dtype}, should have {words}", output=number)
     if tensor.device.type != torch.device(device).type:
         return Failure("device", f"{name} is on {tensor.device}, should be on {device}", output=number)
     return None

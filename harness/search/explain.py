@@ -51,7 +51,7 @@ def _explains(subject: Subject, looser: Arithmetic, wrong: Sequence[Trial]) -> b
     telling = False
     for trial in reversed(wrong):
         contract = subject.contract.at(trial.case.sizes)
-        judged = oracle.judge_case(contract, looser, trial.case, trial.exact, trial.got).outputs
+        judged = oracle.judge_case(contract, looser, trial.case, trial.exact, trial.got, trial.dtypes).outputs
         if not all(bool(output.right.all()) for output in judged):
             return False
         tiny = _smallest_normal(oracle.dtype_under_test(subject.contract, trial.case))
