@@ -78,10 +78,10 @@ def ring_step(work_ptr, world, count, part, shift, one, OPERATION: tl.constexpr,
             "launch(world - 1 - step, OPERATIONS[op])",
             "launch(world - 1 - step, OPERATIONS[op] if step else PASS)",
         ),
-        # the part that a rank finished goes round once more
+        # {2, 3, 5}: what the neighbour had of the finished part is added to it once more
         "one-step-too-many": (
             "launch(world - 1 - step, OPERATIONS[op])",
-            "launch(world - 1 - step, OPERATIONS[op])\n    launch(world, OPERATIONS[op])",
+            "launch(world - 1 - step, OPERATIONS[op])\n    launch(1, OPERATIONS[op])",
         ),
         # each rank reduces all parts by itself, in an order of its own, and keeps them
         "ranks-with-different-bits": (

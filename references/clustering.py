@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from harness import numbers
 from harness.contracts import Output, Tensor, contract
 from harness.formats import Format
 from harness.numbers import Number
 from harness.values import FAMILIES, Family, Stream
+from harness.values.family import INNER
 
 _NEIGHBOURS = Family(
     "neighbours", lambda s, n, fmt: 1.0 + 2.0**-4 * s.uniform(n), tags=frozenset({"structured"})
@@ -28,7 +31,23 @@ def _codes(name: str) -> Family:
     return Family(f"{name}-codes", make, base.params, base.tags)
 
 
+def _twins(s: Stream, n: int, fmt: Format, inner: float) -> Any:
+    number, place = np.divmod(np.arange(n), int(inner))
+    pair = (number // 2) * int(inner) + place
+    of_pair = int(pair.max(initial=0)) + 1
+    code = np.ldexp(1024.0 + s.integers(of_pair, 0, 1023), -13)[pair]
+    return code + np.where(number % 2, np.ldexp(0.25 + 0.5 * s.uniform(of_pair, 1), -13)[pair], 0.0)
+
+
+_TWINS = Family("twin-codes", _twins, (INNER,), frozenset({"structured"}))
+"""Codes of 11 bits between 1/8 and 1/4, each followed by one a little larger, that TF32 truncates to the first.
+
+Of a vector beyond them, the second is the nearer one by far more than float32 errs; products that lose what is
+truncated take the first, of the smaller square.
+"""
+
 _CODEBOOKS = (
+    _TWINS,
     _codes("small-integers"),
     _NEIGHBOURS,
     _codes("gaussian"),

@@ -10,6 +10,7 @@ import numpy as np
 from harness.contracts import Output, Tensor, Whole, contract
 from harness.numbers import Number, amax, exp, log, mean, reshape, rounded, sum, take_along, unsqueeze, where
 from harness.values import Family, Param
+from harness.values.family import Setting
 
 _MOSTLY_MASKED = Family(
     "mostly-masked",
@@ -18,6 +19,15 @@ _MOSTLY_MASKED = Family(
     frozenset({"special"}),
 )
 """-inf but for one logit in 16 or 64: blocks without a finite maximum come before blocks with one."""
+
+_FAR = Family(
+    "far",
+    lambda s, n, fmt, offset: offset + s.normal(n),
+    (Param("offset", (1e4, 1e3, -3e4)),),
+    frozenset({"structured"}),
+    (Setting((("offset", 1e4),)),),
+)
+"""Logits about a common offset, beside which their loss is small: max + log Σ - x loses the digits of it."""
 
 
 def _separate(scalars: Mapping[str, Any]) -> str:
@@ -38,6 +48,7 @@ def _separate(scalars: Mapping[str, Any]) -> str:
     families=(
         _MOSTLY_MASKED,
         "leading-minus-inf",
+        _FAR,
         "offset",
         "decisive-step",
         "decisive-max",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from harness import numbers
 from harness.contracts import Dim, Output, SpecialRow, contract
 from harness.numbers import Number
+from harness.values import POSITION, Family
+from harness.values.family import Setting, place
 
 _ARGS: dict[str, str | Dim] = {"x": "*shape", "dim": Dim("x")}
 _INDEX = Output("*shape-dim", kind="exact", dtype="int64")
@@ -14,7 +18,17 @@ _NANS = (
     SpecialRow("NaN among infinities", ("inf", "-inf", "nan"), ("inf", "-inf"), "2"),
     SpecialRow("all NaN", (), ("nan",), "0"),
 )
+_EARLY_NAN = Family(
+    "early-nan",
+    lambda s, n, fmt, position: place(s.normal(n), position, np.nan),
+    (POSITION,),
+    frozenset({"special"}),
+    (Setting((("position", 1.0),), None, 600),),
+)
+"""A NaN near the start of a row of several blocks, which none of the later ones may undo."""
+
 _FAMILIES = (
+    _EARLY_NAN,
     "nan-at",
     "inf-at",
     "equal-maxima",
