@@ -10,7 +10,11 @@ import signal
 import threading
 from collections.abc import Iterator
 
-_asked = False
+
+class _Ask:
+    """Whether the user has pressed Ctrl-C."""
+
+    pending = False
 
 
 @contextlib.contextmanager
@@ -31,17 +35,15 @@ def remembered() -> Iterator[None]:
 
 def again() -> None:
     """Raise KeyboardInterrupt if it was asked for: whoever still calls this has not seen it."""
-    if _asked:
+    if _Ask.pending:
         raise KeyboardInterrupt
 
 
 def forget() -> None:
     """Nothing is asked for any more."""
-    global _asked
-    _asked = False
+    _Ask.pending = False
 
 
 def _ask(number: int, frame: object) -> None:
-    global _asked
-    _asked = True
+    _Ask.pending = True
     raise KeyboardInterrupt

@@ -251,7 +251,9 @@ def _pattern(dtype: torch.dtype, kind: str, salt: int) -> int:
             bits = nan
         else:
             large = math.copysign(torch.finfo(dtype).max / 10, 1.0 if kind == "+large" else -1.0)
-            bits = int(torch.tensor([large], dtype=torch.float64, device="cpu").to(dtype).view(carrier).item())
+            bits = int(
+                torch.tensor([large], dtype=torch.float64, device="cpu").to(dtype).view(carrier).item()
+            )
         return bits ^ (salt % (1 << free))
     limits = torch.iinfo(dtype)
     high = limits.max - limits.max // 8

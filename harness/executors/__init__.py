@@ -12,4 +12,15 @@ from .faults import Fault, MemoryFault, NotSimulated
 from .origin import locate
 from .state import neutral
 
-__all__ = ["Execution", "Fault", "MemoryFault", "NotSimulated", "Outcome", "cpu", "execute", "locate", "neutral", "ready"]
+__all__ = [
+    "Execution",
+    "Fault",
+    "MemoryFault",
+    "NotSimulated",
+    "Outcome",
+    "cpu",
+    "execute",
+    "locate",
+    "neutral",
+    "ready",
+]

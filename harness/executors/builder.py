@@ -81,9 +81,7 @@ class Builder(Elementwise):
     def create_masked_store(self, ptr: Handle, value: Handle, mask: Handle, *hints: Any) -> None:
         self._store(ptr, value, mask)
 
-    def _load(
-        self, ptr: Handle, mask: Handle | None, other: Handle | None, *, waits: bool = False
-    ) -> Handle:
+    def _load(self, ptr: Handle, mask: Handle | None, other: Handle | None, *, waits: bool = False) -> Handle:
         element = ptr.dtype.element_ty
         dtype = numpy_type(element)
         inputs = tuple(each for each in (ptr, mask, other) if each is not None)

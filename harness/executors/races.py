@@ -56,10 +56,18 @@ def changes(context: Context, window: Window | None, region: Region, index: Arra
     if shadow is not None:
         writer = shadow[index]
         stored = (writer >= context.first) & (writer != context.first + int(context.lanes[0]))
-        for others, what in ((stored, "stored"), (_others(context, context.readers, region, index), "has read")):
+        for others, what in (
+            (stored, "stored"),
+            (_others(context, context.readers, region, index), "has read"),
+        ):
             if others.any():
                 element = int(index[np.flatnonzero(others)[0]])
-                report(context, window, element, f"changes atomically what another program of the same launch {what}")
+                report(
+                    context,
+                    window,
+                    element,
+                    f"changes atomically what another program of the same launch {what}",
+                )
     _note(context, context.changed, region, index)
 
 
@@ -67,7 +75,8 @@ def _active(index: Array, lanes: Array | None) -> Array:
     if lanes is None:
         return index.reshape(-1)
     shape = np.broadcast_shapes(index.shape, lanes.shape)
-    return np.broadcast_to(index, shape)[np.broadcast_to(lanes, shape)]
+    active: Array = np.broadcast_to(index, shape)[np.broadcast_to(lanes, shape)]
+    return active
 
 
 def _others(context: Context, record: dict[int, Array], region: Region, index: Array) -> Array:

@@ -64,7 +64,8 @@ class Settings:
             np.seterr(**self.errors)
 
 
-_users: Settings | None = None
+_users: list[Settings] = []
+"""The user's settings while `neutral` is in force, else nothing."""
 
 
 @contextlib.contextmanager
@@ -73,17 +74,17 @@ def neutral() -> Iterator[None]:
 
     float32 and the CPU are the defaults and subnormal numbers count: oracle and inputs hold such numbers.
     """
-    global _users
-    if _users is not None:
+    if _users:
         yield
         return
-    _users = Settings.now()
+    theirs = Settings.now()
+    _users.append(theirs)
     try:
-        replace(_users, dtype=torch.float32, device=torch.device("cpu"), flushes=False).apply()
+        replace(theirs, dtype=torch.float32, device=torch.device("cpu"), flushes=False).apply()
         yield
     finally:
-        _users.apply()
-        _users = None
+        _users.clear()
+        theirs.apply()
 
 
 @contextlib.contextmanager
@@ -91,8 +92,8 @@ def users() -> Iterator[None]:
     """The settings from before `neutral`; what the block changes, streams included, is put back after it."""
     ours, streams = Settings.now(), (sys.stdout, sys.stderr)
     try:
-        if _users is not None:
-            _users.apply()
+        for theirs in _users:
+            theirs.apply()
         yield
     finally:
         ours.apply()
