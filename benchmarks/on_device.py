@@ -28,7 +28,6 @@ import harness
 from harness import records
 from harness.subjects import Target, discover, load
 
-
 LOST = 7
 """Exit status of a process whose device was lost."""
 
