@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,3 +74,28 @@ def test_another_handler_of_sigint_stays_in_force() -> None:
         assert verdict.outcome == "PASS" and set(inside) == {ours}
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_device_that_is_lost_ends_the_search_with_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fault of an earlier launch, that only our own next call shows: what was found so far is kept."""
+    module = importlib.import_module("harness.search.check")
+
+    cases: list[Any] = []
+
+    def run_trial(subject: Any, case: Any, **options: Any) -> Any:
+        cases.append(case)
+        if len(cases) == 3:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered\nSearch for …")
+        return original(subject, case, **options)
+
+    original = module.run_trial
+    monkeypatch.setattr(module, "run_trial", run_trial)
+    with pytest.raises(RuntimeError, match="illegal memory"):
+        harness.check(softmax, references.softmax, examples=60)
+    cases.clear()
+    monkeypatch.setattr(module, "lost", lambda: True)
+    verdict = harness.check(softmax, references.softmax, examples=60)
+    (found,) = verdict.findings
+    assert (found.check, verdict.outcome, found.case) == ("crashes", "ERROR", cases[-1])
+    assert found.message == "the CUDA context broke: CUDA error: an illegal memory access was encountered"
+    assert list(verdict.tallies) == ["float32"] and verdict.tallies["float32"].launches == 2

@@ -7,7 +7,7 @@ elements, undefined lanes filled, addresses checked.
 
 from __future__ import annotations
 
-from .execution import Execution, Outcome, cpu, execute, ready
+from .execution import Execution, Outcome, cpu, execute, lost, ready
 from .faults import Fault, MemoryFault, NotSimulated
 from .origin import locate
 from .state import neutral
@@ -21,6 +21,7 @@ __all__ = [
     "cpu",
     "execute",
     "locate",
+    "lost",
     "neutral",
     "ready",
 ]

@@ -177,3 +177,14 @@ def _wait(device: torch.device) -> None:
     while not event.query():
         time.sleep(0.0001)
     torch.cuda.synchronize(device)
+
+
+def lost() -> bool:
+    """Whether a kernel's fault broke the CUDA context of this process: every later call fails then."""
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return False
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False

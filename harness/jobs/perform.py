@@ -20,7 +20,7 @@ from harness.executors import neutral
 from harness.formats import name_of
 from harness.jobs import messages
 from harness.jobs.messages import Event, Job, UnderTest
-from harness.search.check import make_subject, wanted_formats
+from harness.search.check import CONTEXT_BROKE, make_subject, wanted_formats
 from harness.search.finding import contract_spec, finding
 from harness.subjects import Target, contract_names, discover, load, load_contract
 from harness.trial import Subject, run_trial
@@ -107,6 +107,9 @@ def _check(job: messages.Check, emit: Emit) -> None:
         progress=_watcher(emit),
         timeout=job.under.timeout,
     )
+    for item in verdict.findings:
+        if item.check == "crashes":  # told as a failure of the job: the formats left go to another process
+            raise RuntimeError(item.message.removeprefix(CONTEXT_BROKE))
     _judged(verdict, job.under, emit)
 
 

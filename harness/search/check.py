@@ -13,9 +13,10 @@ import torch
 from harness import formats, interrupt, oracle
 from harness.arithmetic import Arithmetic, arithmetic
 from harness.case import Case
+from harness.checks.failure import Failure
 from harness.contracts import Contract, Domain, domain
 from harness.errors import HarnessError
-from harness.executors import neutral, ready
+from harness.executors import lost, neutral, ready
 from harness.formats import Format, format_of, name_of
 from harness.search.explain import right_if
 from harness.search.finding import contract_spec, finding
@@ -40,6 +41,9 @@ MOST_CONFIRMING = 500
 
 DEVICE_LOST = frozenset({"raises", "hangs", "out of bounds"})
 """Failures after which a device may answer nothing more, so that the case is reported as it is."""
+
+CONTEXT_BROKE = "the CUDA context broke: "
+"""How the message of a finding begins after which this process can launch nothing more."""
 
 MOST_CHECKS = 3
 """Failed checks of one launch that are reduced and reported."""
@@ -70,6 +74,9 @@ def check(
     it cuts the search short. timeout: seconds after which one launch counts as hanging. shrink: whether a
     failing case is reduced and explained; without, the verdict is the same, sooner.
 
+    A kernel that breaks the CUDA context ends the search: this process can launch nothing more. The command
+    line goes on in a new one.
+
     Raises HarnessError for arguments that make no sense, naming the value and what to write instead.
     """
     subject = make_subject(fn, contract, device, claims, domain, timeout)
@@ -92,6 +99,8 @@ def check(
             searches[-1].run()
         if shrink:
             explain(searches)
+    except DeviceLost as gone:
+        searches[-1].findings.append(finding(subject, Failure("crashes", str(gone)), gone.case))
     except KeyboardInterrupt:
         interrupted = True
         if searches:
@@ -116,6 +125,23 @@ def replay(
     name = oracle.dtype_under_test(subject.contract, case)
     found = [finding(subject, failure, case) for failure in trial.failures]
     return verdict_of(subject, found, {name: trial.tally}, 0, False)
+
+
+class DeviceLost(Exception):
+    """A kernel broke the CUDA context in a way that only a later call of our own shows."""
+
+    def __init__(self, case: Case, error: RuntimeError) -> None:
+        super().__init__(f"{CONTEXT_BROKE}{str(error).partition(chr(10))[0]}")
+        self.case = case
+
+
+def _tried(subject: Subject, case: Case, *, thorough: bool) -> Trial:
+    try:
+        return run_trial(subject, case, thorough=thorough)
+    except RuntimeError as error:
+        if lost():
+            raise DeviceLost(case, error) from error
+        raise
 
 
 class FormatSearch:
@@ -157,7 +183,7 @@ class FormatSearch:
         """Run cases within the budget; the first trial that fails, or None."""
         spent = 0
         for number, (phase, case) in enumerate(self._cases()):
-            trial = run_trial(subject, case, thorough=number % 3 != 1)
+            trial = _tried(subject, case, thorough=number % 3 != 1)
             tally.add(trial.tally)
             if tally is self.tally:
                 self.report(phase)
