@@ -131,13 +131,14 @@ class Layout:
         )
 
     def simpler(self) -> tuple[Layout, ...]:
-        """Layouts with one feature less, the simplest first."""
+        """Layouts with one feature, or one gap, less, the simplest first."""
         plain = Layout.contiguous(self.ndim)
         found = [
             plain,
             replace(self, order=plain.order),
             replace(self, steps=plain.steps),
             replace(self, pads=plain.pads),
+            *(replace(self, pads=_at(self.pads, axis, 0)) for axis in range(self.ndim)),
             replace(self, offset=0),
             replace(self, expand=()),
             replace(self, ones=plain.ones),
@@ -220,7 +221,9 @@ def variants(name: str, shape: tuple[int, ...]) -> tuple[Layout, ...]:
         return tuple(replace(plain, steps=_at(plain.steps, axis, step)) for step in STEPS for axis in axes)
     if name == "padded":
         # A gap after the slowest axis would lie outside the view.
-        return tuple(replace(plain, pads=_at(plain.pads, axis, pad)) for pad in PADS for axis in axes[:-1])
+        gaps = axes[:-1]
+        each = tuple(replace(plain, pads=_at(plain.pads, axis, pad)) for pad in PADS for axis in gaps)
+        return each if len(gaps) == 1 else (_all_padded(plain, gaps), *each)
     if name == "offset":
         return tuple(replace(plain, offset=offset) for offset in OFFSETS)
     if name == "broadcast":
@@ -231,6 +234,12 @@ def variants(name: str, shape: tuple[int, ...]) -> tuple[Layout, ...]:
     if name == "combined":
         return _combined(shape, axes)
     return (plain,)
+
+
+def _all_padded(plain: Layout, axes: list[int]) -> Layout:
+    """A gap after each of these axes, of another length than its neighbour's: no two can be taken for one."""
+    pads = {axis: PADS[number % len(PADS)] for number, axis in enumerate(axes)}
+    return replace(plain, pads=tuple(pads.get(axis, 0) for axis in range(plain.ndim)))
 
 
 def _combined(shape: tuple[int, ...], axes: list[int]) -> tuple[Layout, ...]:

@@ -115,10 +115,11 @@ def test_names_and_text() -> None:
 
 
 @given(any_layout())
-def test_simpler_layouts_have_fewer_features(drawn: tuple[Layout, tuple[int, ...]]) -> None:
+def test_simpler_layouts_have_fewer_features_or_gaps(drawn: tuple[Layout, tuple[int, ...]]) -> None:
     layout, _ = drawn
     for other in layout.simpler():
-        assert len(other.features()) < len(layout.features())
+        fewer = sum(map(bool, other.pads)) < sum(map(bool, layout.pads))
+        assert len(other.features()) < len(layout.features()) or fewer
     assert (Layout.contiguous(layout.ndim) in layout.simpler()) == (layout != Layout.contiguous(layout.ndim))
 
 
@@ -169,3 +170,10 @@ def test_a_layout_needs_its_number_of_axes() -> None:
 def test_variants_of_orders_are_all_there() -> None:
     orders = {layout.order for name in ("transposed", "permuted") for layout in variants(name, (2, 3, 4))}
     assert orders == set(itertools.permutations(range(3))) - {(0, 1, 2)}
+
+
+def test_padded_variants_begin_with_a_gap_after_every_inner_axis() -> None:
+    first, *others = variants("padded", (3, 4, 5))
+    assert all(first.pads[1:]) and first.pads[1] != first.pads[2]
+    assert {other.pads.index(max(other.pads)) for other in others} == {1, 2}
+    assert all(sum(map(bool, layout.pads)) == 1 for layout in (*others, *variants("padded", (4, 5))))
