@@ -47,7 +47,9 @@ class Row:
     """How to fill one row: a value family, the seed of its numbers, its parameters, and planted values.
 
     ``plant`` replaces single elements: (index, hexadecimal value), an index outside the row being ignored.
-    A row of family "literal" holds ``values``, hexadecimal, and zeros after them.
+    A row of family "literal" holds ``values``, hexadecimal, and zeros after them. One with a ``start`` is
+    the part from there on of what its family fills, and its repetitions are the next parts: so the rows of
+    one element each, where every element is a situation, hold a whole row of their family in the end.
     """
 
     family: str
@@ -55,10 +57,19 @@ class Row:
     params: tuple[tuple[str, int | float], ...] = ()
     plant: tuple[tuple[int, str], ...] = ()
     values: tuple[str, ...] = ()
+    start: int | None = None
 
     def repetition(self, number: int) -> Row:
-        """The same recipe with the seed of its number-th repetition."""
-        return self if number == 0 else dataclasses.replace(self, seed=child(self.seed, number))
+        """The same recipe with the seed of its number-th repetition, or with the start of its next part."""
+        if self.start is not None:
+            return dataclasses.replace(self, start=self.start + number)
+        again = number % REPETITIONS
+        return dataclasses.replace(self, seed=child(self.seed, again)) if again else self
+
+    @property
+    def whole(self) -> Row:
+        """The row that this one is a part of, itself without a start."""
+        return self if self.start is None else dataclasses.replace(self, start=0)
 
     def __str__(self) -> str:
         if self.family == LITERAL:
@@ -67,6 +78,7 @@ class Row:
         else:
             params = ",".join(f"{name}={value:g}" for name, value in self.params)
             text = f"{self.family}#{self.seed}" + (f"({params})" if params else "")
+            text += "" if self.start is None else f"@{self.start}"
         return text + "".join(f"[{index}]={from_hex(value):g}" for index, value in self.plant)
 
 
@@ -74,7 +86,8 @@ class Row:
 class Recipe:
     """One tensor: its format or integer dtype, its layout, its rows.
 
-    Row r is ``rows[r % len(rows)]``, its seed changed for each of the first REPETITIONS repetitions.
+    Row r is ``rows[r % len(rows)]``, its seed changed for each of the first REPETITIONS repetitions, or its
+    start for each of them.
     """
 
     format: str
@@ -88,13 +101,17 @@ class Recipe:
     def row(self, number: int) -> Row:
         """The recipe of row ``number``, its seed resolved."""
         again, which = divmod(number, len(self.rows))
-        return self.rows[which].repetition(again % REPETITIONS)
+        return self.rows[which].repetition(again)
 
-    def distinct(self, numbers: Integers) -> tuple[list[Row], Integers]:
-        """The recipes of these rows without repetition, and which of them each is."""
+    def distinct(self, numbers: Integers) -> tuple[list[Row], Integers, Integers]:
+        """The recipes that these rows need, which of them each is a part of, and where its part starts."""
         again, which = np.divmod(numbers, len(self.rows))
-        used, inverse = np.unique(again % REPETITIONS * len(self.rows) + which, return_inverse=True)
-        return [self.row(int(number)) for number in used], inverse.reshape(-1)
+        starts = np.array([-1 if row.start is None else row.start for row in self.rows])[which]
+        starts, again = np.where(starts < 0, 0, starts + again), np.where(starts < 0, again % REPETITIONS, 0)
+        used, inverse = np.unique(again * len(self.rows) + which, return_inverse=True)
+        found: dict[Row, int] = {}
+        places = [found.setdefault(self.row(int(number)).whole, len(found)) for number in used]
+        return list(found), np.asarray(places, dtype=np.int64)[inverse.reshape(-1)], starts
 
     def __str__(self) -> str:
         shown = " ".join(str(row) for row in self.rows[:3])
@@ -364,21 +381,38 @@ def logical_values(contract: Contract, case: Case, name: str) -> Floats:
         raise HarnessError(f"tensor {name!r} is absent from this case")
     kind, cells = number_kind(contract, case, name), grid(contract, case, name)
     expand = recipe.layout.expand
-    recipes, chosen = recipe.distinct(cells.pinned(expand, content=False))
-    rows = np.empty((len(recipes), cells.length))
-    for at, row in enumerate(recipes):
-        params = dict(row.params)
-        rows[at] = raw_row(contract, row.family, row.seed, cells.length, kind, params, row.values)
-    rows = round_rows(rows, kind)
-    for at, row in enumerate(recipes):
-        for index, text in row.plant:
-            if -cells.length <= index < cells.length:
-                rows[at, index] = from_hex(text)
+    recipes, chosen, starts = recipe.distinct(cells.pinned(expand, content=False))
+    rows = _filled(contract, recipes, chosen, starts, cells.length, kind)
     if isinstance(kind, Range) and not (held := kind.holds(rows)).all():
         raise HarnessError(f"tensor {name!r} would hold {rows[~held][0]:g}; it is of {kind}")
     if expand:
         rows = rows[:, cells.pinned(expand, content=True)]
-    return cells.arrange(rows[chosen])
+    return cells.arrange(rows)
+
+
+def _filled(
+    contract: Contract,
+    recipes: Sequence[Row],
+    chosen: Integers,
+    starts: Integers,
+    n: int,
+    kind: Format | Range,
+) -> Floats:
+    """Rows of n elements, [rows, n]: the part from its start on of the recipe that each one is."""
+    lengths = np.full(len(recipes), n)
+    np.maximum.at(lengths, chosen, starts + n)
+    filled = [
+        raw_row(contract, row.family, row.seed, int(length), kind, dict(row.params), row.values)
+        for row, length in zip(recipes, lengths, strict=True)
+    ]
+    offsets = np.cumsum(lengths) - lengths
+    values = round_rows(np.concatenate([*filled, np.empty(0)]), kind)
+    rows: Floats = values[(offsets[chosen] + starts)[:, None] + np.arange(n)]
+    for at, row in enumerate(recipes):
+        for index, text in row.plant:
+            if -n <= index < n:
+                rows[chosen == at, index] = from_hex(text)
+    return rows
 
 
 def used_rows(contract: Contract, case: Case, name: str) -> Integers:
@@ -415,7 +449,7 @@ def special_row(contract: Contract, case: Case, situation: int) -> SpecialRow | 
         return None
     row = recipe.row(int(used_rows(contract, case, name)[situation]))
     found = next((row_ for row_ in contract.special if SPECIAL + row_.name == row.family), None)
-    if found is None or row.plant or not special_applies(found, cells.length):
+    if found is None or row.plant or row.start is not None or not special_applies(found, cells.length):
         return None
     if any(cells.shape[axis] > 1 for axis in cells.content_axes if axis in recipe.layout.expand):
         return None

@@ -13,6 +13,7 @@ from example_contracts import (
     SHAPED,
     adam,
     add,
+    add_each,
     all_gather,
     all_reduce,
     attention,
@@ -41,7 +42,7 @@ from harness.contracts import contract as contract_of
 from harness.errors import HarnessError
 from harness.formats import FORMATS, format_of
 from harness.layouts import Layout
-from harness.strategies import Budget, cases, cover
+from harness.strategies import Budget, cases, cover, drawn
 from harness.strategies.contents import POSITIONS, layout, positions
 from harness.strategies.cost import Fitted, products
 from harness.strategies.shapes import Wish, fit
@@ -349,6 +350,65 @@ def test_wishes_are_met_where_nothing_forbids_it() -> None:
     assert rowwise.situations(empty.sizes, empty.scalars) == 0
     flat = fit(add, Domain(), Budget(), Wish(100, 1, 1))
     assert flat.sizes["*shape"] == (100,)
+
+
+def test_elements_that_are_situations_come_in_long_tensors() -> None:
+    """A kernel that leaves out what lies beyond a block, or beyond 2^16 elements, is seen."""
+    met = first_cases(add_each, "float32", 22)
+    sizes = [math.prod(case.sizes["*shape"]) for case in met]  # type: ignore[arg-type]
+    assert sum(size > 1024 for size in sizes) >= 6 and max(sizes) > 2**17 - 1 and sizes[1] > 4096
+    assert {1025, 1000, 4097, 2049} <= {n for case in met for n in case.sizes["*shape"]}  # type: ignore[union-attr]
+    assert sorted(sizes)[-3] <= Budget().single
+    drawn = [len(set(case.sizes["*shape"])) for case in drawn_cases(add_each, "float32", 60)]  # type: ignore[arg-type]
+    assert max(drawn) > 1
+
+
+def test_elements_that_are_situations_hold_whole_rows_of_their_families() -> None:
+    """Ties stand beside the largest code, and no element repeats another one for want of seeds."""
+    case = first_cases(add_each, "float32", 2)[1]
+    focus = next(name for name, recipe in case.tensors.items() if len(recipe.rows) > 6)  # type: ignore[union-attr]
+    recipe, values = case.tensors[focus], logical_values(add_each, case, focus).reshape(-1)
+    assert recipe is not None and len(recipe.rows) < 25
+    (at,) = [i for i, row in enumerate(recipe.rows) if row.family == "code-midpoints"][:1]
+    assert len(set(values[at :: len(recipe.rows)])) > 30
+    assert len(set(values)) > 1536
+
+
+def test_a_few_elements_hold_nothing_to_clamp() -> None:
+    for seed in range(3):
+        met = first_cases(add_each, "float16", 5, seed=seed)
+        few = [case for case in met if 1 <= math.prod(case.sizes["*shape"]) <= 6]  # type: ignore[arg-type]
+        assert any((abs(logical_values(add_each, case, name)) < 1).all() for case in few for name in "xy")
+
+
+def test_some_launches_are_square() -> None:
+    """Two axes of one length hide no transposition, and show one that is meant for other shapes."""
+    met = [case.sizes["*shape"] for case in first_cases(rowwise, "float16", 22)]
+    square = {len(shape): shape for shape in met if len(set(shape)) == 1 and shape[0] > 1}  # type: ignore[arg-type, index]
+    assert set(square) >= {2, 3, 4} and met[0] == (17, 17)
+    sides = [tuple(case.sizes.values()) for case in first_cases(matmul, "float16", 22)]
+    assert (17, 17, 17) in sides
+    drawn = [case.sizes["*shape"] for case in drawn_cases(rowwise, "float16", 100)]
+    assert any(len(shape) > 2 and len(set(shape)) == 1 and shape[0] > 2 for shape in drawn)  # type: ignore[arg-type, index]
+
+
+def drawn_cases(contract: Contract, fmt: str, count: int) -> list[Case]:
+    return list(
+        itertools.islice(drawn(contract, format_of(fmt), narrowed(contract, Domain()), seed=0), count)
+    )
+
+
+def test_planes_are_padded_soon() -> None:
+    """No two of three axes can be taken for one: the outer stride is no multiple of the inner ones'."""
+    for seed in range(4):
+        found = []
+        for case in first_cases(rowwise, "float16", 22, seed=seed):
+            recipe, shape = case.tensors["x"], case.sizes["*shape"]
+            assert recipe is not None and isinstance(shape, tuple)
+            strides = recipe.layout.strides(shape)
+            if recipe.layout.name == "padded" and len(shape) > 2:
+                found.append(strides[-3] != shape[-2] * strides[-2])
+        assert found and (any(found) or seed % 2)
 
 
 # Products, integers, lists, several tensors

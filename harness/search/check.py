@@ -31,7 +31,10 @@ DEFAULT_EXAMPLES = 500
 """Situations of each format when neither examples nor seconds is given: about ten seconds in all."""
 
 LEAST_COUNTED, MOST_COUNTED = 4, 40
-"""What one launch counts towards the examples: its situations, within these limits."""
+"""What one launch counts towards the examples: its situations, within these limits.
+
+One of the covering list counts its share of the examples at most, so that the list is met whole.
+"""
 
 COVERING = 22
 """Launches of the covering list per DEFAULT_EXAMPLES; Hypothesis draws what follows."""
@@ -189,7 +192,8 @@ class FormatSearch:
                 self.report(phase)
             if trial.failures:
                 return trial
-            spent += min(max(trial.tally.situations, LEAST_COUNTED), MOST_COUNTED)
+            most = MOST_COUNTED if phase == "searching" else DEFAULT_EXAMPLES // COVERING
+            spent += min(max(trial.tally.situations, LEAST_COUNTED), most)
             if spent >= (self.examples or MOST_CONFIRMING) and (
                 self.examples is not None or tally is not self.tally
             ):

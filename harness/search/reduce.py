@@ -6,6 +6,7 @@ until none helps or the budget is spent. Results depend on the case and the budg
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -148,6 +149,23 @@ def _prefixes(contract: Contract, state: Reduction) -> Iterator[Case]:
                 yield simplify.cut(contract, case, label, shorter)
 
 
+def _sides(contract: Contract, state: Reduction) -> Iterator[Case]:
+    """The shortest prefix, the same, of axes of one length, for what fails where two are equally long."""
+    case = state.trial.case
+    lengths = simplify.axes(contract, case)
+    for length in sorted({n for n in lengths.values() if n > 2}):
+        equal = [label for label, n in lengths.items() if n == length]
+        groups = [equal, *itertools.combinations(equal, 2)] if len(equal) > 2 else [equal]
+        for several in groups if len(equal) > 1 else ():
+            for shorter in dict.fromkeys(
+                (*(1 << k for k in range(1, (length - 1).bit_length())), length - 1)
+            ):
+                smaller = case
+                for label in several:
+                    smaller = simplify.cut(contract, smaller, label, shorter)
+                yield smaller
+
+
 def _omissions(contract: Contract, state: Reduction) -> Iterator[Case]:
     """Chunks of elements left out of one axis, large chunks first."""
     case = state.trial.case
@@ -248,6 +266,7 @@ _PASSES = (
     _situations,
     _plain_layouts,
     _prefixes,
+    _sides,
     _squeezes,
     _omissions,
     _plain_scalars,

@@ -116,7 +116,7 @@ class Demand:
     ) -> Row | None:
         """The recipe for a row of a tensor, None if the row is too short for it.
 
-        n: the elements of it that can differ, where the layout expands some. Of several positions of its
+        n: the elements that it fills, as `extent` says. Of several positions of its
         class it takes one in turn, or the first that was not ``met`` yet; vectors are those of an inner axis.
         """
         n = cells.length if n is None else n
@@ -131,26 +131,26 @@ class Demand:
             at = possible[turn % len(possible)] if possible else 0
             if met is not None:
                 at = next((fresh for fresh in possible if fresh not in met), at)
+            # Parts of a row do not know its end.
+            at = at if cells.content_axes else at % max(n, 1)
             params += tuple((name, at) for name in free)
         if self.family.inner and cells.inner:
             params += tuple((name, cells.inner[turn % len(cells.inner)]) for name in self.family.inner)
         limit = () if "whole" in self.family.tags else max_abs_params(domain)
-        return Row(self.family.name, seed, params + limit)
+        return Row(self.family.name, seed, params + limit, start=None if cells.content_axes else 0)
 
 
 def recipe(fmt: str, layout: Layout, cells: Grid, rows: Sequence[Row]) -> Recipe:
     """A tensor whose distinct rows are ``rows`` in turn; rows expanded with stride 0 repeat one another."""
     if not set(layout.expand) & set(cells.row_axes):
         return Recipe(fmt, layout, tuple(rows))
-    supply = iter(rows)
+    supply = Recipe(fmt, layout, tuple(rows))
     chosen: dict[int, Row] = {}
-    spare = rows[0]
     pinned = [int(number) for number in cells.pinned(layout.expand, content=False)]
     for number in pinned:
         if number not in chosen:
-            spare = next(supply, spare)
-            chosen[number] = spare
-    return Recipe(fmt, layout, tuple(chosen[number] for number in pinned) or (spare,))
+            chosen[number] = supply.row(len(chosen))
+    return Recipe(fmt, layout, tuple(chosen[number] for number in pinned) or supply.rows)
 
 
 def distinct_rows(layout: Layout, cells: Grid) -> int:
@@ -159,6 +159,16 @@ def distinct_rows(layout: Layout, cells: Grid) -> int:
     for axis in cells.row_axes:
         count *= min(1, cells.shape[axis]) if axis in layout.expand else cells.shape[axis]
     return count
+
+
+def extent(layout: Layout, cells: Grid, recipes: int) -> int:
+    """Elements that a recipe fills with one row of its family, where so many recipes take turns.
+
+    Those of a row that can differ; where every element is a row of its own, those of every repetition.
+    """
+    if cells.content_axes:
+        return visible(layout, cells)
+    return -(-distinct_rows(layout, cells) // max(1, recipes))
 
 
 def visible(layout: Layout, cells: Grid) -> int:

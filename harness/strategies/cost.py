@@ -19,19 +19,21 @@ class Budget:
     """What a launch may cost: elements of its largest tensor, half of all; products of two tensors.
 
     ``products`` bounds what tensors that meet multiply: M·K·N of a matmul, B·H·S·T·D of attention. ``long``
-    bounds the elements of the rare launches of one or two long rows. The judge of float64 kernels is far
+    bounds the elements of the rare launches of one or two long rows, ``single`` those of usual ones where
+    each element is a row of its own. The judge of float64 kernels is far
     slower per element than that of narrower formats.
     """
 
     elements: int = 20_000
     long: int = 140_000
     products: int = 400_000
+    single: int = 6_000
 
     @staticmethod
     def of(fmt: Format | str) -> Budget:
         """The usual budget for a format, or an integer dtype, under test."""
         wide = isinstance(fmt, Format) and fmt.precision > FLOAT32.precision
-        return Budget(600, 5_000, 4_000) if wide else Budget()
+        return Budget(600, 5_000, 4_000, 600) if wide else Budget()
 
 
 @dataclass(frozen=True)

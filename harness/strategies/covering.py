@@ -107,11 +107,11 @@ class _Cover:
             if base not in self.main:
                 rows = self.tensors[base].labels(number, place, distinct, cells, self._seed)
             elif name in focus and contents.visible(layout, cells) == cells.length:
-                rows = same or self._demanded(distinct, cells, base)
+                rows = same or self._demanded(layout, cells, base, launch.wish)
                 same = [replace(row, seed=self._seed()) for row in rows] if len(focus) > 1 else None
             else:
                 kind = "ordinary" if name != odd else "extreme" if number % 3 == 0 else "odd"
-                rows = self._companions(distinct, cells, base, kind)
+                rows = self._companions(layout, cells, base, kind)
             tensors[name] = contents.recipe(self.formats[base], layout, cells, rows)
         return Case(fitted.sizes, fitted.scalars, tensors)
 
@@ -164,24 +164,36 @@ class _Cover:
     ) -> Layout:
         if focus:
             rows = cells.row_axes if launch.turn % 2 == 0 else ()
-            return contents.layout(domain, launch.layout, cells.shape, launch.turn, rows)
+            return contents.layout(domain, launch.layout, cells.shape, launch.turn + self.seed, rows)
         turn = number + 3 * place
         name = ("contiguous", "step", "contiguous", "offset", "transposed", "broadcast", "padded")[turn % 7]
         return contents.layout(domain, name, cells.shape, number, cells.row_axes)
 
-    def _demanded(self, count: int, cells: Grid, name: str) -> list[Row]:
-        """``count`` rows of a tensor, as their turn comes; every third long one decisive at an edge."""
-        simple = Row(self.tensors[name].pool.every[0].name, self._seed(), max_abs_params(self.domain))
+    def _demanded(self, layout: Layout, cells: Grid, name: str, wish: Wish) -> list[Row]:
+        """The rows of a tensor, as their turn comes; every third long one decisive at an edge.
+
+        Where every element is a row, there are as many families as rows were wished for, and only the mildest
+        in a launch of a few elements: nothing in it is to be clamped, masked or saturated.
+        """
+        every = self.tensors[name].pool.every
+        simple = Row(every[0].name, self._seed(), max_abs_params(self.domain))
         if not cells.rows:
             return [simple]
         rows = []
-        for number in range(min(count, DISTINCT)):
-            row = self._take(cells, name, at_edges=cells.length > LONG and number % 3 == 1)
-            row = row or self._take(cells, name)
+        count = min(contents.distinct_rows(layout, cells), DISTINCT)
+        if not cells.content_axes:
+            mild = [family.name for family in every if "mild" in family.tags]
+            if wish.units and wish.content == 1 and mild:
+                return [replace(simple, family=mild[0], start=0)]
+            count = min(count, max(1, wish.rows))
+        n = contents.extent(layout, cells, count)
+        for number in range(count):
+            row = self._take(cells, name, n, at_edges=n > LONG and number % 3 == 1)
+            row = row or self._take(cells, name, n)
             rows.append(row or replace(simple, seed=self._seed()))
         return rows
 
-    def _take(self, cells: Grid, name: str, *, at_edges: bool = False) -> Row | None:
+    def _take(self, cells: Grid, name: str, n: int, *, at_edges: bool = False) -> Row | None:
         """The first demand that a row can meet; it goes to the end of the queue."""
         queue = self.tensors[name].queue
         for place, demand in enumerate(queue):
@@ -190,11 +202,12 @@ class _Cover:
                 continue
             if at_edges and demand.where not in ("edge", "before-edge"):
                 continue
-            row = demand.row(self._seed(), cells, self.domain, next(self.numbers), self.met[family.name])
+            met = self.met[family.name]
+            row = demand.row(self._seed(), cells, self.domain, next(self.numbers), met, n)
             if row is not None:
                 del queue[place]
                 queue.append(demand)
-                self.met[family.name].update(int(at) for key, at in row.params if key in family.positions)
+                met.update(int(at) for key, at in row.params if key in family.positions)
                 return self._in_turn(row, family)
         return None
 
@@ -208,12 +221,14 @@ class _Cover:
         value = free[0].values[number % len(free[0].values)]
         return replace(row, params=((free[0].name, value), *row.params))
 
-    def _companions(self, count: int, cells: Grid, name: str, kind: str) -> list[Row]:
+    def _companions(self, layout: Layout, cells: Grid, name: str, kind: str) -> list[Row]:
         """Rows for a tensor beside the focus, of families of one kind in turn."""
         rows = []
         queue = self.tensors[name].by_kind[kind]
-        for _ in range(min(max(count, 1), 6)):
-            row = Demand(queue[0]).row(self._seed(), cells, self.domain, next(self.numbers))
+        count = min(max(contents.distinct_rows(layout, cells), 1), 6)
+        n = contents.extent(layout, cells, count)
+        for _ in range(count):
+            row = Demand(queue[0]).row(self._seed(), cells, self.domain, next(self.numbers), n=n)
             rows.append(row or Row(queue[0].name, self._seed(), max_abs_params(self.domain)))
             queue.rotate(-1)
         return rows

@@ -70,6 +70,7 @@ def cases(
             spread=pick(range(12)),
             units=bool(contract.rows) and pick((False, False, False, True)),
             main=pick(range(6)) if sides else 0,
+            square=pick((*(False,) * 7, True)),
         )
         fitted = shapes.fit(contract, given, spend, wish)
         whole = contract.at(fitted.sizes)
@@ -131,10 +132,10 @@ def _rows(
     cells: Grid,
     families: Sequence[Family],
 ) -> list[Row]:
-    distinct = contents.distinct_rows(layout, cells)
-    n = contents.visible(layout, cells)
     rows = []
-    for _ in range(min(pick(range(1, 7)), max(distinct, 1))):
+    count = min(pick(range(1, 7)), max(contents.distinct_rows(layout, cells), 1))
+    n = contents.extent(layout, cells, count)
+    for _ in range(count):
         family = pick(families)
         where = pick(POSITIONS) if family.positions else None
         turn = pick(range(12)) if where in ("edge", "before-edge") else 0

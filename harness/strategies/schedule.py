@@ -30,20 +30,28 @@ LAYOUTS = (
 
 
 def _launch(
-    content: int, rows: int, ndim: int, axis: int, layout: str, spread: int = 0, units: bool = False
+    content: int,
+    rows: int,
+    ndim: int,
+    axis: int,
+    layout: str,
+    spread: int = 0,
+    *,
+    units: bool = False,
+    square: bool = False,
 ) -> Launch:
-    return Launch(Wish(content, rows, ndim, axis, spread=spread, units=units), layout)
+    return Launch(Wish(content, rows, ndim, axis, spread=spread, units=units, square=square), layout)
 
 
 def _schedule() -> tuple[Launch, ...]:
     """The first launches, from many different rows at small cost to the rarer sizes."""
     first = [
-        _launch(17, 24, 2, 0, "contiguous"),
+        _launch(17, 24, 2, 0, "contiguous", square=True),
         _launch(1025, 18, 2, 1, "transposed"),
-        _launch(128, 20, 3, 2, "step"),
+        _launch(128, 20, 3, 2, "padded"),
         _launch(1, 6, 3, 0, "size1", units=True),
         _launch(0, 3, 2, 0, "contiguous"),
-        _launch(257, 20, 4, 3, "padded", spread=1),
+        _launch(257, 20, 4, 3, "step", spread=1),
         _launch(5, 0, 2, 1, "contiguous"),
         _launch(1000, 16, 2, 2, "offset"),
         _launch(31, 24, 3, 0, "broadcast", spread=1),
@@ -88,12 +96,19 @@ def _schedule() -> tuple[Launch, ...]:
         _launch(n, 20, 1 + (place + 1) % 4, place, LAYOUTS[(2 * place + 1) % len(LAYOUTS)], place)
         for place, n in enumerate(lengths)
     ]
-    mixed = [launch for pair in zip(rare, others, strict=False) for launch in pair]
-    listed = [*first, *mixed, *others[len(rare) :]]
-    turns = (0,) * len(first) + tuple(range(len(listed) - len(first)))
+    squares = [
+        _launch(5, 24, 3, 3, "contiguous", square=True),
+        _launch(3, 24, 4, 5, "transposed", square=True),
+    ]
+    beside = [*squares, *others]
+    mixed = [launch for pair in zip(rare, beside, strict=False) for launch in pair]
+    listed = [*first, *mixed, *beside[len(rare) :]]
+    names = [launch.layout for launch in listed]
     return tuple(
-        Launch(replace(launch.wish, choice=place, main=place), launch.layout, turn)
-        for place, (launch, turn) in enumerate(zip(listed, turns, strict=True))
+        Launch(
+            replace(launch.wish, choice=place, main=place), launch.layout, names[:place].count(launch.layout)
+        )
+        for place, launch in enumerate(listed)
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness import shapes
 from harness.contracts import AxisLabel, Contract, Domain
@@ -32,12 +32,13 @@ MANY_ROWS = 1000
 class Wish:
     """What a launch should look like; :func:`fit` comes as near as it may.
 
-    content: length of the main size that is no row axis; rows: situations; ndim: axes of tensors with a
+    content: length of the main size that is no row axis, or of one where all are; rows: situations; ndim: axes of tensors with a
     pack; axis: which of the admissible values the Dim scalars take, counted on past the end; choice: whose
     turn it is among the values of scalars and of sizes with allowed values; spread: how rows are divided
     among the row axes; spread and main: which content size is the main one; units: at least one row axis has
-    length 1; tiles: at least two row axes, where there are two, are longer than usual blocks; plain: every
-    Choice scalar takes its first value.
+    length 1; tiles: at least two row axes, where there are two, are longer than usual blocks; square: all
+    sizes that are free to be so have one length, as far as the budget admits it; plain: every Choice scalar
+    takes its first value.
     """
 
     content: int
@@ -49,6 +50,7 @@ class Wish:
     units: bool = False
     main: int = 0
     tiles: bool = False
+    square: bool = False
     plain: bool = False
 
 
@@ -75,15 +77,33 @@ def fit(contract: Contract, domain: Domain, budget: Budget, wish: Wish) -> Fitte
         options = lengths_of(domain, slot)
         if options is not None and slot not in fixed:
             lengths[slot] = options[turn(wish.choice, len(scalars) + place, len(options))]
-    lengths |= _row_lengths(wish, rows, lengths)
-    content, main = _content_lengths(wish, [slot for slot in every if slot not in lengths], by_tensor, whole)
-    lengths |= content
+    free = [slot for slot in every if slot not in lengths]
+    single = [slot for slot in free if slot in rows] if len(rows) == len(every) else []
+    main: tuple[AxisLabel, ...] = ()
+    if wish.square and free:
+        lengths |= dict.fromkeys(free, _side(wish.content, budget, len(free)))
+    elif single:
+        # Every element is a situation: one axis is as long as a row would be, the others make the rows.
+        main = (single[(wish.spread + wish.main) % len(single)],)
+        lengths[main[0]] = _wished(whole, by_tensor, main[0], wish.content)
+        lengths |= _row_lengths(wish, [slot for slot in rows if slot not in main], lengths)
+        rows = [slot for slot in rows if slot not in main]
+        budget = replace(budget, elements=budget.single)
+    else:
+        lengths |= _row_lengths(wish, rows, lengths)
+        content, main = _content_lengths(wish, [s for s in free if s not in lengths], by_tensor, whole)
+        lengths |= content
     for slot in lengths:
         if not may_be_empty(whole, slot, sizes, scalars) and slot not in fixed:
             lengths[slot] = max(1, lengths[slot])
     fitted = Fitted(shapes.resized(sizes, lengths), scalars, main)
     long = wish.content > budget.elements or wish.rows > MANY_ROWS
     return afford(contract, domain, budget, fitted, rows, fixed, long=long)
+
+
+def _side(content: int, budget: Budget, axes: int) -> int:
+    """The wished length, or the largest of which so many axes fit the budget."""
+    return min(content, max(2, int(min(budget.single, budget.products) ** (1 / axes))))
 
 
 def _row_lengths(wish: Wish, rows: Sequence[AxisLabel], given: dict[AxisLabel, int]) -> dict[AxisLabel, int]:

@@ -14,7 +14,7 @@ from harness.values.counter import Floats, Stream
 TAGS = frozenset(
     {
         *("generic", "ordinary", "structured", "decisive", "cancellation", "range", "special", "exact"),
-        *("whole", "vectors", "poison"),
+        *("mild", "whole", "vectors", "poison"),
     }
 )
 
@@ -68,12 +68,12 @@ class Family:
     clipped to its range and rounded into it once by whoever asks for the row.
 
     Tags: *generic* (data that suits anything), *ordinary* (of moderate magnitude, whatever the parameters,
-    so that a weight or bias of it spoils no result), *structured* (patterns that saturate bounds or break
-    algorithms), *decisive* (one position moves the result by more than any bound), *cancellation* (results
-    are small beside their bounds), *range* (extreme magnitudes), *special* (holds inf or NaN), *exact*
-    (partial sums are exact in any order), *whole* (integers of the range of an integer tensor, which
-    ``make`` gets in place of ``fmt``), *vectors* (patterns along an inner axis), *poison* (used in place of
-    other rows, never drawn).
+    so that a weight or bias of it spoils no result), *mild* (within [-1, 1), all different), *structured*
+    (patterns that saturate bounds or break algorithms), *decisive* (one position moves the result by more
+    than any bound), *cancellation* (results are small beside their bounds), *range* (extreme magnitudes),
+    *special* (holds inf or NaN), *exact* (partial sums are exact in any order), *whole* (integers of the
+    range of an integer tensor, which ``make`` gets in place of ``fmt``), *vectors* (patterns along an inner
+    axis), *poison* (used in place of other rows, never drawn).
     """
 
     name: str

@@ -9,7 +9,7 @@ from harness.values.counter import Floats, Stream
 from harness.values.family import Param, family, place, powers
 
 
-@family("unit", "generic", "ordinary")
+@family("unit", "generic", "ordinary", "mild")
 def unit(s: Stream, n: int, fmt: Format) -> Floats:
     """Uniform in [-1, 1): cosines, probabilities' weights, normalised data."""
     return 2.0 * s.uniform(n) - 1.0
