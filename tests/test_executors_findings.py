@@ -324,3 +324,263 @@ def test_a_finding_is_made_once_for_each_line_and_argument():
         return y
 
     assert len(findings(launch, guarded(32).view)) == 1
+
+
+# what is right, and must not be complained of
+
+
+@triton.jit
+def rows_of(x, y, stride, n, BLOCK: tl.constexpr):
+    index = tl.program_id(0) * stride + tl.arange(0, BLOCK)
+    tl.store(y + index, tl.load(x + index))
+
+
+@triton.jit
+def backwards(x, y, BLOCK: tl.constexpr):
+    tl.store(y + tl.arange(0, BLOCK), tl.load(x - tl.arange(0, BLOCK)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8], ids=str)
+def test_a_launcher_may_point_into_the_view_that_a_pointer_is_a_part_of(dtype):
+    def rows(x):
+        y = torch.empty_like(x)
+        rows_of[(4,)](x[0], y[0], 8, 8, BLOCK=8)
+        return y
+
+    def rest(x):
+        y = torch.zeros_like(x)
+        rows_of[(3,)](x.view(-1)[8:], y.view(-1)[8:], 8, 8, BLOCK=8)
+        return y
+
+    def wider(x):
+        y = torch.empty(x.shape, dtype=x.dtype)
+        rows_of[(4,)](x.view(torch.int8), y.view(torch.int8), 8 * x.itemsize, 0, BLOCK=8 * x.itemsize)
+        return y
+
+    def end(x):
+        y = torch.empty(8, dtype=x.dtype)
+        backwards[(1,)](x[1, 1:], y, BLOCK=8)
+        return y
+
+    for launch in (rows, rest, wider, end):
+        assert findings(launch, guarded(4, 8, dtype=dtype).view) == []
+
+
+def test_a_pointer_into_a_view_reaches_that_view_only():
+    block = guarded(4, 6, strides=[8, 1])
+
+    def launch(x):
+        y = torch.empty(4, 8)
+        rows_of[(4,)](x[0], y[0], 8, 8, BLOCK=8)
+        return y
+
+    fault = one(launch, block.view)
+    assert (fault.kind, fault.argument, fault.index) == ("undefined values", "y", (6,))
+
+    def halves(x, out):
+        rows_of[(4,)](x, out, 8, 4, BLOCK=4)
+
+    storage = torch.zeros(4, 8)
+    assert findings(halves, guarded(4, 8).view, storage[:, :4]) == []
+    fault = one(lambda x, left, right: rows_of[(4,)](x, left, 8, 8, BLOCK=8),
+                guarded(4, 8).view, storage[:, :4], storage[:, 4:])  # fmt: skip
+    assert (fault.kind, fault.argument, fault.index) == ("out of bounds", "y", (4,))
+
+
+def test_a_launcher_may_have_a_wider_buffer_written():
+    def launch(x):
+        y = torch.empty(4, 8)[:, :5]
+        rows_of[(4,)](x, y, 8, 8, BLOCK=8)
+        return y
+
+    assert findings(launch, guarded(4, 8).view) == []
+
+
+@triton.jit
+def last_block(x, parts, count, out, BLOCK: tl.constexpr, PROGRAMS: tl.constexpr):
+    program = tl.program_id(0)
+    tl.store(parts + program, tl.sum(tl.load(x + program * BLOCK + tl.arange(0, BLOCK)), 0))
+    if tl.atomic_add(count, 1) == PROGRAMS - 1:
+        tl.store(out, tl.sum(tl.load(parts + tl.arange(0, PROGRAMS)), 0))
+        tl.store(count, 0)
+
+
+@triton.jit
+def looking_back(x, y, flags, carries, BLOCK: tl.constexpr):
+    program, index = tl.program_id(0), tl.arange(0, BLOCK)
+    value = tl.cumsum(tl.load(x + program * BLOCK + index), 0)
+    before = 0.0
+    if program > 0:
+        while tl.load(flags + program - 1, volatile=True) == 0:
+            pass
+        before = tl.load(carries + program - 1)
+    tl.store(y + program * BLOCK + index, value + before)
+    tl.store(carries + program, tl.max(value, 0) + before)
+    tl.atomic_xchg(flags + program, 1)
+
+
+def test_programs_that_look_at_each_others_atomics_or_volatile_memory_are_in_order():
+    def summed_up(x):
+        parts, out, count = torch.empty(4), torch.empty(1), torch.zeros(1, dtype=torch.int32)
+        last_block[(4,)](x, parts, count, out, BLOCK=8, PROGRAMS=4)
+        return out
+
+    def scanned(x):
+        y, carries, flags = torch.empty_like(x), torch.empty(4), torch.zeros(4, dtype=torch.int32)
+        looking_back[(4,)](x, y, flags, carries, BLOCK=8)
+        return y
+
+    for launch, expected in ((summed_up, 32.0), (scanned, 528.0)):
+        execution = execute(launch, (guarded(32).view,), timeout=20)
+        assert execution.findings == [] and execution.value.sum().item() == expected, execution.where()
+
+
+@triton.jit
+def looked_up(x, y, n, stride, HOW: tl.constexpr, BLOCK: tl.constexpr):
+    index = tl.arange(0, BLOCK)
+    if HOW == "hash":
+        at = (index * 1103515245 + 12345) & 15
+    elif HOW == "remainder":
+        at = tl.abs(index * 1103515245) % 16
+    elif HOW == "where":
+        at = tl.where(index < n, index * stride, 0)
+    else:
+        at = tl.minimum(tl.abs(index * stride), 15)
+    tl.store(y + index, tl.load(x + at))
+
+
+@pytest.mark.parametrize(("how", "wrong"), [("hash", 0), ("where", 0), ("remainder", 1), ("minimum", 1)])
+def test_lower_bits_and_what_is_not_chosen_do_not_wrap(how, wrong):
+    def launch(x):
+        y = torch.empty(32)
+        looked_up[(1,)](x, y, 1, 2**30 + 1, HOW=how, BLOCK=32)
+        return y
+
+    assert [f.kind for f in findings(launch, guarded(16).view)] == ["offset overflow"] * wrong
+
+
+@triton.jit
+def masks(x, at, y, n, BLOCK: tl.constexpr):
+    index = tl.arange(0, BLOCK)
+    inside = index < n
+    found = tl.load(at + index, mask=inside)
+    tl.store(y + index, tl.load(x + found, mask=inside * (found >= 0), other=0.0), mask=inside)
+
+
+def test_a_product_of_masks_is_defined_where_one_of_them_is_false():
+    def launch(x, at):
+        y = torch.empty(5)
+        masks[(1,)](x, at, y, 5, BLOCK=8)
+        return y
+
+    assert findings(launch, guarded(5).view, torch.arange(5)) == []
+
+
+# what is wrong
+
+
+@triton.jit
+def shifted(x, n, BLOCK: tl.constexpr):
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + index, tl.load(x + index + 1, mask=index + 1 < n, other=0.0), mask=index < n)
+
+
+@pytest.mark.parametrize("programs", [2, 4])
+def test_storing_what_another_program_has_read_races(programs):
+    block = guarded(8 * programs)
+    block.view.copy_(torch.arange(8.0 * programs))
+    fault = one(lambda x: shifted[(programs,)](x, len(x), BLOCK=8), block.view)
+    assert (fault.kind, fault.argument, fault.index, fault.program) == ("race", "x", (8,), (1, 0, 0))
+    assert "has read" in fault.message and fault.line == line(shifted, "tl.store")
+    block.view.fill_(0)
+    assert findings(lambda x: shifted[(programs,)](x, len(x), BLOCK=8), block.view) == []
+
+
+@triton.jit
+def crowded(y, SAME: tl.constexpr, BLOCK: tl.constexpr):
+    index = tl.arange(0, BLOCK)
+    if SAME:
+        tl.store(y + index // 4, index // 4)
+    else:
+        tl.store(y + index // 4, index)
+
+
+def test_lanes_that_store_different_values_race():
+    def launch(same, programs):
+        y = torch.empty(2, dtype=torch.int32)
+        crowded[(programs,)](y, SAME=same, BLOCK=8)
+        return y
+
+    for programs in (1, 3):
+        fault = one(launch, False, programs)
+        assert (fault.kind, fault.argument, fault.index) == (
+            "race",
+            "y",
+            (0,),
+        ) and "two lanes" in fault.message
+        assert findings(launch, True, programs) == []
+
+
+@triton.jit
+def mixed(x, y, HOW: tl.constexpr, BLOCK: tl.constexpr):
+    program, index = tl.program_id(0), tl.arange(0, BLOCK)
+    value = tl.load(x + program * BLOCK + index)
+    if HOW == "store first":
+        if program == 0:
+            tl.store(y + index, value)
+        else:
+            tl.atomic_add(y + index, value)
+    elif HOW == "store last":
+        if program == 3:
+            tl.store(y + index, value)
+        else:
+            tl.atomic_add(y + index, value)
+    elif HOW == "read":
+        tl.atomic_add(y + index, value)
+        tl.store(x + program * BLOCK + index, tl.load(y + index))
+    else:
+        tl.atomic_add(y + index, value)
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        ("store first", "changes atomically what another program of the same launch stored"),
+        ("store last", "stores to what another program of the same launch changes atomically"),
+        ("read", "reads what another program of the same launch changes atomically"),
+        ("atomics alone", ""),
+    ],
+)
+def test_atomics_beside_plain_accesses_race(how, text):
+    def launch(x):
+        y = torch.zeros(8)
+        mixed[(4,)](x, y, HOW=how, BLOCK=8)
+        return y
+
+    found = findings(launch, guarded(32).view)
+    assert bool(found) == bool(text) and {fault.kind for fault in found} <= {"race"}
+    assert any(text in fault.message and fault.argument == "y" for fault in found) or not text
+
+
+@triton.jit
+def counted(y, HOW: tl.constexpr):
+    if HOW == "add":
+        tl.atomic_add(y, 1)
+    elif HOW == "cas":
+        tl.atomic_cas(y, 0, 1)
+    else:
+        tl.atomic_xchg(y, 1)
+
+
+@pytest.mark.parametrize(("how", "wrong"), [("add", 1), ("cas", 1), ("xchg", 0)])
+@pytest.mark.parametrize("programs", [1, 3])
+def test_atomics_on_memory_never_written(how, wrong, programs):
+    def launch(y):
+        y = torch.empty(1, dtype=torch.int32) if y is None else y
+        counted[(programs,)](y, HOW=how)
+        return y
+
+    found = findings(launch, None)
+    assert [fault.kind for fault in found] == ["undefined values"] * wrong
+    assert all(f.argument == "y" and "never written" in f.message for f in found)
+    assert findings(launch, torch.zeros(1, dtype=torch.int32)) == []

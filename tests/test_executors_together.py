@@ -305,11 +305,89 @@ def spin(flag, out):
     tl.store(out, 1.0)
 
 
-def test_a_program_that_waits_for_ever_is_hung(monkeypatch):
+def test_programs_that_wait_for_ever_are_hung():
+    for grid, text in (((1,), "goes round without any change"), ((2,), "waits for what no program does")):
+        flag = torch.zeros(1, dtype=torch.int32)
+        execution = execute(lambda flag, grid=grid: spin[grid](flag, torch.zeros(1)), (flag,))
+        assert execution.outcome == "hung" and text in execution.where()
+        assert "test_executors_together.py" in execution.where()
+
+
+@triton.jit
+def counting(x):
+    step = tl.load(x)
+    while step >= 0:
+        step += 1
+    tl.store(x, step)
+
+
+@triton.jit
+def known(x):
+    step = 0
+    while step >= 0:
+        step += 1
+    tl.store(x, step)
+
+
+@pytest.mark.parametrize("kernel", [counting, known], ids=["decided", "known before it runs"])
+def test_a_program_that_never_ends_is_hung(monkeypatch, kernel):
     monkeypatch.setattr("harness.executors.engine.STEPS", 3000)
-    execution = execute(lambda flag: spin[(2,)](flag, torch.zeros(1)), (torch.zeros(1, dtype=torch.int32),))
-    assert execution.outcome == "hung" and "no end after 3000 operations" in execution.where()
+    monkeypatch.setattr("harness.executors.trace.STEPS", 3000)
+    execution = execute(kernel[(1,)], (torch.zeros(1),))
+    assert execution.outcome == "hung" and "no end after 3000" in execution.where()
     assert "test_executors_together.py" in execution.where()
+
+
+@triton.jit
+def fewer(x, out, n):
+    """Each program goes its own way round, none of them often."""
+    left = tl.program_id(0) * 10
+    total = 0.0
+    while left > 0:
+        total += tl.load(x + left % n)
+        left -= 1
+    tl.store(out + tl.program_id(0), total)
+
+
+def test_the_operations_of_one_program_count(monkeypatch):
+    monkeypatch.setattr("harness.executors.engine.STEPS", 3000)
+    monkeypatch.setattr("harness.executors.trace.STEPS", 3000)
+
+    def launch(x):
+        out = torch.empty(20)
+        fewer[(20,)](x, out, len(x))
+        return out
+
+    assert execute(launch, (torch.ones(7),)).value.tolist() == [10.0 * i for i in range(20)]
+
+
+@triton.jit
+def handed_back(x, flags, out, BLOCK: tl.constexpr):
+    """The first program adds up what all others leave, in their order, and lets each go when it has it."""
+    program = tl.program_id(0)
+    value = tl.sum(tl.load(x + program * BLOCK + tl.arange(0, BLOCK)), 0)
+    if program == 0:
+        for other in range(1, tl.num_programs(0)):
+            while tl.atomic_cas(flags + other, 1, 2) != 1:
+                pass
+            value += tl.load(out + other)
+        tl.store(out, value)
+    else:
+        tl.store(out + program, value)
+        tl.atomic_xchg(flags + program, 1)
+        while tl.atomic_add(flags + program, 0) != 2:
+            pass
+        tl.store(out + program, 0.0)
+
+
+def test_a_program_may_wait_for_later_ones():
+    def launch(x):
+        flags, out = torch.zeros(4, dtype=torch.int32), torch.empty(4)
+        handed_back[(4,)](x, flags, out, BLOCK=8)
+        return out
+
+    execution = both_ways(launch, torch.arange(32.0))
+    assert execution.value.tolist() == [496.0, 0, 0, 0] and execution.findings == []
 
 
 def test_random_grids_and_sizes():

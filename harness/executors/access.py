@@ -230,6 +230,7 @@ def write(
         if len(context.lanes) > 1:
             raise OrderMatters
         elements[index] = bits
+        context.version += 1
         return
     mine = (programs + context.first).astype(np.int32)
     if not fresh:
@@ -238,7 +239,11 @@ def write(
         if foreign.any():
             _conflict(context, window, programs, index, foreign & (elements[index] != bits))
     if context.alone:
-        races.writes(context, window, region, index, elements[index] != bits)
+        differs = elements[index] != bits
+        races.writes(context, window, region, index, differs)
+        context.version += bool(differs.any())
+    else:
+        context.version += 1
     elements[index] = bits
     shadow[index] = mine
     lost = elements[index] != bits

@@ -105,14 +105,17 @@ def update(origin: str | None, name: str) -> Run:
             if not isinstance(modify, np.ufunc):
                 raise OrderMatters
             context.deferred.append(Deferred(region, dtype, modify, programs, index, values))
+            context.version += 1
             return Postponed()
         _define(region, index, dtype.itemsize)
         elements = region.elements(dtype)
         found = np.zeros(len(index), dtype)
         for turn in _turns(index):
             old = elements[index[turn]]
-            elements[index[turn]] = modify(old, values[turn])
+            new = modify(old, values[turn])
+            elements[index[turn]] = new
             found[turn] = old
+            context.version += bool((bits_of(old) != bits_of(new)).any())
         if lanes is None:
             return Observed(context, found.reshape(shape), None if never is None else never.reshape(shape))
         out = np.array(np.broadcast_to(poison_value(dtype, context.fill), shape))
@@ -154,6 +157,7 @@ def compare_and_swap(origin: str | None) -> Run:
         for turn in _turns(index):
             old = elements[index[turn]]
             swapped = turn[old == wanted[turn]]
+            context.version += bool((elements[index[swapped]] != bits[swapped]).any())
             elements[index[swapped]] = bits[swapped]
             found[turn] = old
         return Value(found.view(dtype).reshape(shape))

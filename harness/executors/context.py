@@ -89,7 +89,10 @@ class Context:
         self.deferred: list[Deferred] = []
         self.updated: set[int] = set()
         """Regions that atomics of this launch changed."""
-        self.steps = 0
+        self.version = 0
+        """How often memory was changed."""
+        self.inside = False
+        """In a function that is applied to each of many elements."""
 
     @classmethod
     def empty(cls) -> Context:
@@ -99,7 +102,7 @@ class Context:
     def inner(self, count: int) -> Context:
         """For a function applied to each of ``count`` elements."""
         made = copy.copy(self)
-        made.lanes = np.arange(count)
+        made.lanes, made.inside = np.arange(count), True
         return made
 
     def program(self, lane: int) -> tuple[int, int, int]:

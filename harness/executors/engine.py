@@ -15,13 +15,11 @@ import numpy as np
 
 from .casts import Array
 from .context import Context
-from .faults import MemoryFault, StepLimit
+from .faults import MemoryFault, OrderMatters, StepLimit
 from .handles import Handle
-from .trace import Segment, Tracer, Tree
+from .trace import STEPS, Segment, Tracer, Tree
 from .value import Value
-
-STEPS = 4_000_000
-"""Operations after which one program counts as hung."""
+from .waiting import Rounds, Waits
 
 Front = Callable[[Tracer], tuple[Handle, ...]]
 
@@ -42,19 +40,25 @@ class Registers(dict[int, Value]):
 class Group:
     """Programs that are at the same place."""
 
-    __slots__ = ("lanes", "registers", "rows", "segment")
+    __slots__ = ("lanes", "registers", "rounds", "rows", "segment", "steps")
 
-    def __init__(self, segment: Segment, rows: Array, lanes: Array, registers: Registers) -> None:
+    def __init__(
+        self, segment: Segment, rows: Array, lanes: Array, registers: Registers, steps: int = 0
+    ) -> None:
         self.segment, self.lanes, self.registers = segment, lanes, registers
         self.rows = rows
         """Where these programs stand among those of the run."""
+        self.steps = steps
+        """Operations that each of them has executed."""
+        self.rounds: Rounds | None = None
+        """Of the ``while`` that they are in."""
 
     def part(self, segment: Segment, chosen: Array) -> Group:
         registers = Registers(
             self.registers._constants,
             {register: value.taken(chosen) for register, value in self.registers.items()},
         )
-        return Group(segment, self.rows[chosen], self.lanes[chosen], registers)
+        return Group(segment, self.rows[chosen], self.lanes[chosen], registers, self.steps)
 
 
 class Run:
@@ -70,10 +74,18 @@ class Run:
         """Run programs ``lanes``; returns what the front end's results are, by group: (rows, values)."""
         registers = Registers(self._tree.constants, enumerate(arguments))
         self._waiting.append(Group(self._tree.root, np.arange(len(lanes)), lanes, registers))
+        self.go_on()
+        return self.results
+
+    def go_on(self) -> None:
+        """Run to the end, also after a program has waited for another one (`Waits`)."""
         while self._waiting:
             self._group = self._waiting.pop()
-            self._finish()
-        return self.results
+            try:
+                self._finish()
+            except Waits:
+                self._waiting.append(self._group)
+                raise
 
     def _finish(self) -> None:
         """Take the current group to the end of its path."""
@@ -113,9 +125,11 @@ class Run:
     def _execute(self, segment: Segment) -> None:
         context, registers = self._context, self._group.registers
         context.lanes = self._group.lanes
-        context.steps += len(segment.operations) + 1
-        if context.steps > STEPS:
+        self._group.steps += len(segment.operations) + 1
+        if self._group.steps > STEPS:
             raise located(StepLimit(f"no end after {STEPS} operations"), segment.line)
+        for register in segment.frees:
+            registers.pop(register, None)
         operation = None
         try:
             for operation in segment.operations:
@@ -144,6 +158,8 @@ class Run:
         first = data[0].item()
         if len(data) == 1 or (data == data[0]).all():
             group.segment = segment.child(first)
+            if segment.loop:
+                self._go_round(segment, bool(first))
             return
         parts = []
         for key in np.unique(data).tolist():
@@ -152,6 +168,19 @@ class Run:
         parts.sort(key=lambda part: int(part.rows[0]))
         self._group = parts[0]
         self._waiting.extend(reversed(parts[1:]))
+
+    def _go_round(self, segment: Segment, again: bool) -> None:
+        """The current group is at a ``while``: does its loop change anything?"""
+        group, context = self._group, self._context
+        if not again:
+            group.rounds = None
+            return
+        if group.rounds is None or group.rounds.line != segment.line:
+            group.rounds = Rounds(segment.line)
+        if group.rounds.repeat(context.version, list(group.registers.values())):
+            if context.inside or not context.several:
+                raise located(StepLimit("a loop that goes round without any change"), segment.line)
+            raise Waits(segment.line) if context.alone else OrderMatters
 
 
 def located(error: BaseException, line: str) -> BaseException:

@@ -90,15 +90,23 @@ class Language:
     def static(self, value: Any) -> Any:
         return core._unwrap_if_constexpr(value)
 
-    def truth(self, value: Any) -> bool:
+    def again(self, value: Any) -> bool:
+        """The condition of a ``while``."""
+        return self.truth(value, loop=True)
+
+    def truth(self, value: Any, *, loop: bool = False) -> bool:
         if isinstance(value, core.tensor):
             if math.prod(value.handle.shape) != 1:
                 raise AmbiguousCondition(
                     f"a block of shape {value.handle.shape} is no condition: reduce it first"
                 )
-            return bool(self.builder.tracer.decide(value.handle))
+            return bool(self.builder.tracer.decide(value.handle, loop=loop))
         condition = getattr(core, "condition", None)
-        return self.truth(value.condition) if condition and isinstance(value, condition) else bool(value)
+        return (
+            self.truth(value.condition, loop=loop)
+            if condition and isinstance(value, condition)
+            else bool(value)
+        )
 
     def negation(self, value: Any) -> Any:
         return self._boolean(value).__invert__() if isinstance(value, core.tensor) else not value

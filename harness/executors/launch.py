@@ -14,12 +14,13 @@ from .atomics import apply_deferred
 from .binding import Binding, bind
 from .compat import core
 from .context import Context, Findings
-from .engine import Run
-from .faults import OrderMatters
+from .engine import Run, located
+from .faults import OrderMatters, StepLimit
 from .handles import Handle
 from .language import Language
 from .storage import Memory
 from .trace import Tracer, Tree
+from .waiting import Waits
 
 TOGETHER = 1 << 18
 """Elements of the largest block, over all programs that run at once."""
@@ -105,9 +106,29 @@ class _Launch:
             findings.back_to(mark)
         context.alone = True
         context.watch(self._stored() if self._programs > 1 else set())
+        waiting = []
         for program in range(self._programs):
-            context.steps = 0
-            self._pass(np.array([program]))
+            run = self._new()
+            try:
+                run.all(np.array([program]), self._binding.values)
+            except Waits:
+                waiting.append(run)
+        self._wait(waiting)
+
+    def _wait(self, waiting: list[Run]) -> None:
+        """Programs that wait for others take turns as long as memory changes."""
+        while waiting:
+            before, line = self._context.version, ""
+            left = []
+            for run in waiting:
+                try:
+                    run.go_on()
+                except Waits as wait:
+                    left.append(run)
+                    line = str(wait)
+            if len(left) == len(waiting) and self._context.version == before:
+                raise located(StepLimit("a loop waits for what no program does"), line)
+            waiting = left
 
     def _together(self) -> None:
         context, tree = self._context, self._tree
@@ -116,8 +137,8 @@ class _Launch:
         while start < self._programs:
             count = max(1, self._launcher.together // tree.largest) if tree.traced else 1
             context.watch(self._stored() if tree.traced else None)
-            context.steps = 0
-            self._pass(np.arange(start, min(self._programs, start + count)))
+            lanes = np.arange(start, min(self._programs, start + count))
+            self._new().all(lanes, self._binding.values)
             apply_deferred(context)
             start += count
 
@@ -128,8 +149,8 @@ class _Launch:
             return None
         return {id(self._binding.windows[origin].region) for origin in stored if origin is not None}
 
-    def _pass(self, lanes: Any) -> None:
-        Run(self._tree, self._front, self._language.line, self._context).all(lanes, self._binding.values)
+    def _new(self) -> Run:
+        return Run(self._tree, self._front, self._language.line, self._context)
 
     def _front(self, tracer: Tracer) -> tuple[Handle, ...]:
         with self._language.recording(tracer):

@@ -75,8 +75,7 @@ def _active(index: Array, lanes: Array | None) -> Array:
     if lanes is None:
         return index.reshape(-1)
     shape = np.broadcast_shapes(index.shape, lanes.shape)
-    active: Array = np.broadcast_to(index, shape)[np.broadcast_to(lanes, shape)]
-    return active
+    return np.asarray(np.broadcast_to(index, shape)[np.broadcast_to(lanes, shape)])
 
 
 def _others(context: Context, record: dict[int, Array], region: Region, index: Array) -> Array:

@@ -5,7 +5,7 @@ Python runs the control flow; five things differ from Python and go through a ho
 - every call, since a builtin of ``tl`` needs its semantics, a ``@triton.jit`` function is inlined, and
   ``range``, ``min``, ``max``, ``print`` have their own meaning;
 - every assignment: a number becomes a scalar tensor (``x = 0.0`` is fp32), unless annotated ``tl.constexpr``;
-- conditions: a block of several elements is none;
+- conditions: a block of several elements is none, and a ``while`` may wait for ever;
 - ``and``, ``or``, ``not``: elementwise on tensors, short-circuit on compile-time values;
 - ``assert``: on the device, and only in debug mode.
 
@@ -33,13 +33,14 @@ class Hooks(Protocol):
     def bind(self, value: Any) -> Any: ...
     def static(self, value: Any) -> Any: ...
     def truth(self, value: Any) -> bool: ...
+    def again(self, value: Any) -> bool: ...
     def negation(self, value: Any) -> Any: ...
     def conjunction(self, *operands: Callable[[], Any]) -> Any: ...
     def disjunction(self, *operands: Callable[[], Any]) -> Any: ...
     def assertion(self, condition: Callable[[], Any], message: Callable[[], Any]) -> None: ...
 
 
-_HOOKS = ("call", "bind", "static", "truth", "negation", "conjunction", "disjunction", "assertion")
+_HOOKS = ("call", "bind", "static", "truth", "again", "negation", "conjunction", "disjunction", "assertion")
 
 
 def rewrite(jit: Any, hooks: Hooks) -> Callable[..., Any]:
@@ -130,7 +131,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def _conditional(self, node: ast.If | ast.While | ast.IfExp) -> ast.AST:
         self.generic_visit(node)
-        node.test = ast.copy_location(_hook("truth", node.test), node.test)
+        hook = "again" if isinstance(node, ast.While) else "truth"
+        node.test = ast.copy_location(_hook(hook, node.test), node.test)
         return node
 
     visit_If = visit_While = visit_IfExp = _conditional

@@ -11,8 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .faults import StepLimit
 from .handles import Handle
 from .value import Value
+from .waiting import Waits
+
+STEPS = 500_000
+"""Operations after which one program counts as hung."""
 
 Run = Callable[..., Any]
 
@@ -34,8 +39,10 @@ class Segment:
         "children",
         "decision",
         "emitted",
+        "frees",
         "key",
         "line",
+        "loop",
         "operations",
         "parent",
         "results",
@@ -51,10 +58,14 @@ class Segment:
         """Forget what was recorded."""
         self.operations: list[Operation] = []
         self.emitted: list[int] = []
+        self.frees: list[int] = []
+        """Registers that hold nothing any more when the segment begins."""
         self.sealed = False
         self.decision: int | None = None
         self.results: list[int] = []
         self.line = ""
+        self.loop = False
+        """Whether the decision is one of ``while``."""
 
     def child(self, key: Any) -> Segment:
         if key not in self.children:
@@ -97,6 +108,8 @@ class Tracer:
         self.tree, self._locate, self._reach = tree, locate, reach
         self._path, self._at = segment.path(), 0
         self._position = 0
+        self._rounds = 0
+        """Of loops whose condition is known before any program runs."""
         self.segment = self._path[0]
         self.recording = not self.segment.sealed
 
@@ -127,15 +140,23 @@ class Tracer:
             self.segment.operations.append(Operation(run, registers, register, self._locate()))
         return Handle(register, shape, dtype, origin, self)
 
-    def decide(self, handle: Handle) -> Any:
-        """The value that the programs of this path have in ``handle``."""
+    def decide(self, handle: Handle, *, loop: bool = False) -> Any:
+        """The value that the programs of this path have in ``handle``. loop: the condition of a ``while``."""
         constant = self.tree.constants.get(handle.register)
         if constant is not None:
+            self._rounds += loop
+            if self._rounds > STEPS:
+                raise StepLimit(f"no end after {STEPS} rounds of loops")
             return constant.data.flat[0].item()
         if self.recording:
             segment = self.segment
             segment.decision, segment.line, segment.sealed = handle.register, self._locate(), True
-            self.segment = self._reach(segment)
+            segment.loop = loop
+            try:
+                self.segment = self._reach(segment)
+            except Waits:
+                self.recording = False  # what the front end drops on its way out is still needed
+                raise
         else:
             self._at += 1
             self.segment = self._path[self._at]
@@ -150,8 +171,9 @@ class Tracer:
 
     def release(self, register: int) -> None:
         """Nothing refers to the register any more."""
-        if self.recording and self.segment.operations:
-            self.segment.operations[-1].frees.append(register)
+        if self.recording:
+            operations = self.segment.operations
+            (operations[-1].frees if operations else self.segment.frees).append(register)
 
 
 def _size(shape: tuple[int, ...]) -> int:
