@@ -7,7 +7,7 @@ memory it allocates, other rows and a contiguous copy tell what a wrong or movin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,11 +39,17 @@ from harness.values.selection import find
 from harness.verdict import Tally
 
 LARGE = ("+large", "-large")
+MOST_CONFIGS = 8
+"""Configurations of autotuned kernels, beside the first, that one trial judges."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A function under test with everything it is judged by. target: how another process finds it."""
+    """A function under test with everything it is judged by. target: how another process finds it.
+
+    every_config: each trial judges all configurations of an autotuned kernel, rather than the first and
+    `MOST_CONFIGS` others in turn.
+    """
 
     function: Callable[..., Any]
     name: str
@@ -53,6 +59,7 @@ class Subject:
     device: str = "cpu"
     target: str = ""
     timeout: float = 60.0
+    every_config: bool = False
 
 
 @dataclass
@@ -133,6 +140,8 @@ class _Bench:
         }
         if wrong and not moving:
             self.trial.failures += self._blame_layout(wrong)
+        if not self.trial.failures:
+            self._judge_configs(first)
         if thorough and not self.trial.failures:
             self._compare_rows(got)
         if (thorough or self.subject.arithmetic.layout_invariant) and not self.trial.failures:
@@ -140,7 +149,9 @@ class _Bench:
         self._count_judged(judged.outputs)
         return self.trial
 
-    def _launch(self, inputs: Inputs, surroundings: str, poison: str) -> Execution:
+    def _launch(
+        self, inputs: Inputs, surroundings: str, poison: str, configs: Mapping[str, int] | None = None
+    ) -> Execution:
         for name, block in inputs.blocks.items():
             if block.fill != surroundings:
                 block.surround(surroundings)
@@ -156,6 +167,7 @@ class _Bench:
                     device=self.subject.device,
                     fill=poison,
                     timeout=self.subject.timeout,
+                    configs=configs,
                 )
         finally:
             journal.done()
@@ -171,7 +183,7 @@ class _Bench:
             failures.append(Failure(check, execution.where()))
             return None
         if execution.outcome == "hung":
-            failures.append(Failure("hangs", f"did not return within {self.subject.timeout:g} s"))
+            failures.append(Failure("hangs", execution.where()))
             return None
         tensors = returned_tensors(execution.value, self.contract.outputs, inputs.named)
         if isinstance(tensors, Failure):
@@ -300,6 +312,48 @@ class _Bench:
             if values is None or not agrees(values[i]):
                 return False
         return True
+
+    def _judge_configs(self, first: Execution) -> None:
+        """Each configuration of an autotuned kernel is a kernel of its own: the others are judged too."""
+        others = [
+            (kernel, number, text)
+            for kernel, configs in first.configs.items()
+            for number, text in enumerate(configs)
+            if number
+        ]
+        if len(others) > MOST_CONFIGS and not self.subject.every_config:
+            start = self.turn % len(others)
+            others = (others[start:] + others[:start])[:MOST_CONFIGS]
+        for kernel, number, text in others:
+            self.trial.tally.reruns += 1
+            execution = self._launch(self.inputs, "nan", "nan", {kernel: number})
+            self._judge_again(execution)
+            if self.trial.failures:
+                where = f"in configuration {number} of {kernel} ({text}): "
+                self.trial.failures = [replace(f, message=where + f.message) for f in self.trial.failures]
+                return
+
+    def _judge_again(self, execution: Execution) -> None:
+        """Judge a launch beside the first one, which was right, by its answer and by what the executor saw."""
+        values = self._outputs(execution, self.inputs)
+        if values is None:
+            return
+        self._memory(execution)
+        self.trial.failures += [
+            Failure("written", fault.message) for fault in execution.findings if fault.kind == "written"
+        ]
+        if all(bool(self._accepts(i, tensor).all()) for i, tensor in enumerate(values)):
+            self._relations(execution)
+            return
+        judged = oracle.judge_case(
+            self.contract, self.subject.arithmetic, self.case, self.inputs.exact, values
+        ).outputs
+        self.trial.got, self.trial.judgements = values, judged
+        unwritten = [torch.zeros(tensor.shape, dtype=torch.bool) for tensor in values]
+        if "written" not in self._failed():
+            self.trial.failures += wrong_elements(
+                values, judged, self.names, self.formats, self.owners, unwritten
+            )
 
     def _relations(self, execution: Execution) -> None:
         """The contract's exact predicates on what was returned."""

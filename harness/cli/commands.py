@@ -60,6 +60,7 @@ def check(
     seconds: options.Seconds = None,
     seed: options.Seed = 0,
     timeout: options.Timeout = 60.0,
+    configs: options.Configs = "some",
     json: options.Json = None,
     explain_bound: options.ExplainBound = None,
     in_process: options.InProcess = False,
@@ -67,7 +68,7 @@ def check(
 ) -> int:
     """Judge a kernel: search the inputs of its contract for one that it gets wrong."""
     wanted = element(explain_bound) if explain_bound is not None else None
-    under = _under(target, contract, device, claims, domain, timeout)
+    under = _under(target, contract, device, claims, domain, timeout, "all" if configs == "all" else "")
     with _runner(in_process) as runner:
         with view() as show:
             planned = plan(runner, under, names(dtype or ()))
@@ -236,6 +237,7 @@ def _under(
     claims: list[str] | None,
     domain: list[str] | None,
     timeout: float,
+    configs: str = "",
 ) -> UnderTest:
     if timeout <= 0:
         raise HarnessError(f"--timeout {timeout:g}: give a positive number of seconds")
@@ -246,6 +248,7 @@ def _under(
         claims=settings(claims or (), "--claims"),
         domain=settings(domain or (), "--domain"),
         timeout=timeout,
+        configs=configs,
     )
 
 

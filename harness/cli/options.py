@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -47,6 +47,12 @@ Seconds = Annotated[
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the search")]
 Timeout = Annotated[float, typer.Option(metavar="S", help="Seconds after which one launch counts as hanging")]
+Configs = Annotated[
+    Literal["some", "all"],
+    typer.Option(
+        help="Configurations of an autotuned kernel on the CPU that each launch judges: the first and some others in turn, or all"
+    ),
+]
 ExplainBound = Annotated[
     str | None,
     typer.Option(

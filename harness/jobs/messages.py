@@ -18,7 +18,10 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class UnderTest(msgspec.Struct, frozen=True, kw_only=True):
-    """A function and what it is held to. contract "", claims and domain None: as its file declares."""
+    """A function and what it is held to. contract "", claims and domain None: as its file declares.
+
+    configs: as ``harness.check`` takes it, "" for None.
+    """
 
     target: str
     contract: str = ""
@@ -26,6 +29,7 @@ class UnderTest(msgspec.Struct, frozen=True, kw_only=True):
     claims: dict[str, Any] | None = None
     domain: dict[str, Any] | None = None
     timeout: float = 60.0
+    configs: str = ""
 
 
 class Plan(Message, frozen=True):

@@ -84,6 +84,7 @@ def _plan(job: messages.Plan, emit: Emit) -> None:
                 claims=subject.arithmetic.claimed(),
                 domain=_written(domain),
                 timeout=job.under.timeout,
+                configs=job.under.configs,
             ),
             formats=tuple(name_of(fmt) for fmt in wanted_formats(subject, dtypes)),
             subject=subject.target,
@@ -106,6 +107,7 @@ def _check(job: messages.Check, emit: Emit) -> None:
         job.seed,
         progress=_watcher(emit),
         timeout=job.under.timeout,
+        configs=job.under.configs or None,
     )
     for item in verdict.findings:
         if item.check == "crashes":  # told as a failure of the job: the formats left go to another process

@@ -68,6 +68,7 @@ def check(
     progress: Watcher | None = None,
     timeout: float = 60.0,
     shrink: bool = True,
+    configs: str | None = None,
 ) -> Verdict:
     """Judge an implementation of a contract.
 
@@ -75,14 +76,19 @@ def check(
     claims, domain: an Arithmetic or a Domain, or dicts of their fields. examples: situations for each
     format; seconds: alone, the time to spend; with examples, a cap that makes the verdict INCONCLUSIVE when
     it cuts the search short. timeout: seconds after which one launch counts as hanging. shrink: whether a
-    failing case is reduced and explained; without, the verdict is the same, sooner.
+    failing case is reduced and explained; without, the verdict is the same, sooner. configs: of an autotuned
+    kernel on the CPU, each launch judges the first configuration and up to eight others, which take turns;
+    "all" judges all of them in every launch.
 
     A kernel that breaks the CUDA context ends the search: this process can launch nothing more. The command
     line goes on in a new one.
 
     Raises HarnessError for arguments that make no sense, naming the value and what to write instead.
     """
+    if configs not in (None, "all"):
+        raise HarnessError(f"configs={configs!r}: write configs='all', or leave it out")
     subject = make_subject(fn, contract, device, claims, domain, timeout)
+    subject = replace(subject, every_config=configs == "all")
     wanted = wanted_formats(subject, dtypes)
     if examples is not None and examples < 1:
         raise HarnessError(f"examples={examples!r}: give a positive number of situations")
@@ -124,7 +130,7 @@ def replay(
 ) -> Verdict:
     """Judge one case, as a search would."""
     subject = make_subject(fn, contract, device, claims, None, timeout)
-    trial = run_trial(subject, case)
+    trial = run_trial(replace(subject, every_config=True), case)
     name = oracle.dtype_under_test(subject.contract, case)
     found = [finding(subject, failure, case) for failure in trial.failures]
     return verdict_of(subject, found, {name: trial.tally}, 0, False)
@@ -223,7 +229,10 @@ class FormatSearch:
             self.report("shrinking")
             same = [found.case for found in self.known if found.check == check]
             small = reduced(
-                self.subject, failing, check, hints=[in_format(case, failing.case) for case in same]
+                replace(self.subject, every_config=True),
+                failing,
+                check,
+                hints=[in_format(case, failing.case) for case in same],
             )
             self.failing += [failing, small.trial]
             self.findings.append(finding(self.subject, small.failure, small.trial.case))
