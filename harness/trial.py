@@ -181,6 +181,7 @@ class _Bench:
         if execution.outcome == "raised":
             check: Check = "out of bounds" if isinstance(execution.error, MemoryFault) else "raises"
             failures.append(Failure(check, execution.where()))
+            failures += seen_by_executor(execution, self._failed())
             return None
         if execution.outcome == "hung":
             failures.append(Failure("hangs", execution.where()))
