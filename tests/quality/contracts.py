@@ -7,14 +7,18 @@ from harness.numbers import (
     Number,
     amax,
     exp,
+    expand,
     maximum,
     mean,
     minimum,
+    reshape,
     rsqrt,
     sigmoid,
     sqrt,
     sum,
+    take_along,
     tanh,
+    unsqueeze,
     var,
     where,
 )
@@ -225,3 +229,23 @@ def masked_fill(x: Number, y: Number) -> Number:
 def quantize(x: Number, scale: float) -> Number:
     """x / scale to the nearest integer, ties to even, within ±127."""
     return x / scale
+
+
+@contract(
+    args={"x": "N", "index": Tensor("B K", dtype="int64", whole=Whole(0, "N", planted=(-1,)))},
+    returns="B",
+    rows="B",
+    nonempty=("N",),
+)
+def picked_sum(x: Number, index: Number) -> Number:
+    """Σ x[index] over the last axis of index; an index of -1 stands for no element."""
+    spread = expand(unsqueeze(x, 0), (index.shape[0], x.shape[0]))
+    picked = take_along(spread, index, 1)
+    return reshape(sum(picked, 1, where=index >= 0), (index.shape[0],))
+
+
+@contract(args={"x": "*batch N"}, returns="*batch N", rows="*batch", nonempty=("N",))
+def normalised_twice(x: Number) -> Number:
+    """x / |x|, divided by its own norm once more."""
+    once = x / sqrt(sum(x * x, -1))
+    return once / sqrt(sum(once * once, -1))

@@ -44,13 +44,16 @@ class Expected:
 
 @dataclass(frozen=True)
 class Subject:
-    """A declared function with the name by which another process finds it."""
+    """A declared function with the name by which another process finds it. found: of a kernel's mutant."""
 
     function: Function
     expected: Expected
+    found: Target | None = None
 
     @property
     def name(self) -> str:
+        if self.found is not None:
+            return self.found.spec.rpartition("/")[2].replace(".py:", ":")
         return f"{self.function.__module__.rpartition('.')[2]}:{self.function.__name__}"
 
     @property
@@ -60,6 +63,8 @@ class Subject:
 
     @property
     def target(self) -> Target:
+        if self.found is not None:
+            return self.found
         folder = self.function.__module__.partition(".")[2].replace(".", "/")
         return Target(self.function, f"tests/quality/{folder}.py:{self.function.__name__}")
 

@@ -39,7 +39,7 @@ def problems(subject: Subject, verdict: Verdict, *, shrunk: bool = True) -> list
 
 
 def _wrong(subject: Subject) -> bool:
-    return ".wrong." in subject.function.__module__
+    return subject.found is not None or ".wrong." in subject.function.__module__
 
 
 def _of_right(verdict: Verdict) -> Iterator[str]:

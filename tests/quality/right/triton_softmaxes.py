@@ -329,7 +329,7 @@ def _clamp(x, out, n, BLOCK: tl.constexpr):
     tl.store(out + at, y.to(out.dtype.element_ty), mask=at < n)
 
 
-@right(clamp)
+@right(clamp, bug="C21")
 def clamp_propagating(x):
     """tl.clamp with propagate_nan; loads without `other`, whose lanes are not stored."""
     out = torch.empty(x.shape, dtype=x.dtype)

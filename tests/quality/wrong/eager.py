@@ -46,3 +46,16 @@ def log_softmax_eager(x, dim):
 def logsumexp_eager(x, dim):
     """torch.logsumexp is made of tensor operations: exponentials, sum, logarithm and result are each rounded."""
     return torch.logsumexp(x, dim)
+
+
+@wrong(
+    references.swiglu,
+    "accuracy",
+    bug="C08",
+    formats=HALVES,
+    smallest=1,
+    claim="right if claims={'roundings': ('silu',)}",
+)
+def swiglu_of_two_calls(gate, up):
+    """silu and a product, each of which rounds, where a fused kernel keeps float32 between them."""
+    return torch.nn.functional.silu(gate) * up

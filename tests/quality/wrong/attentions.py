@@ -1,0 +1,60 @@
+"""Wrong attentions, and a sum over picked rows, as of sparse attention."""
+
+from __future__ import annotations
+
+import torch
+
+import references
+from quality.contracts import picked_sum
+from quality.declare import wrong
+
+
+def _scores(q, k, scale, causal, window):
+    """float64 scores [B, H, S, T], -inf where a key is not seen."""
+    k = k.double().repeat_interleave(q.shape[1] // k.shape[1], 1)
+    scores = scale * (q.double() @ k.mT)
+    if causal is None and window is None:
+        return scores
+    s, t = scores.shape[2:]
+    last = t - s if causal == "bottom-right" else 0
+    distance = torch.arange(s)[:, None] + last - torch.arange(t)
+    seen = (distance >= 0) & (distance < (window or s + t))
+    return scores.masked_fill(~seen, -torch.inf)
+
+
+def _attention(q, k, v, scale, causal, window, numerator):
+    """Softmax over the scores, the exponentials passed through ``numerator`` where they meet v."""
+    if not k.shape[2]:
+        return q.new_zeros((*q.shape[:3], v.shape[3]))
+    scores = _scores(q, k, scale, causal, window)
+    top = scores.amax(-1, keepdim=True)
+    p = torch.exp(scores - top.masked_fill(top == -torch.inf, 0.0))
+    total = p.sum(-1, keepdim=True)
+    out = numerator(p) @ v.double().repeat_interleave(q.shape[1] // v.shape[1], 1)
+    return torch.where(total == 0, 0.0, out / total).to(q.dtype)
+
+
+@wrong(references.attention, "accuracy", bug="B70", smallest=64)
+def attention_of_fp8_probabilities(q, k, v, *, scale, causal, window):
+    """exp(scores - max) is rounded to float8_e4m3fn for the product with v, not for its sum."""
+
+    def fp8(p):
+        return p.float().to(torch.float8_e4m3fn).double()
+
+    return _attention(q, k, v, scale, causal, window, fp8)
+
+
+@wrong(references.attention, "special values", "accuracy", bug="B58", smallest=64)
+def attention_masked_by_a_finite_number(q, k, v, *, scale, causal, window):
+    """Masked scores are the lowest finite number, so that a row that sees no key averages all of v."""
+    if not k.shape[2]:
+        return q.new_zeros((*q.shape[:3], v.shape[3]))
+    scores = _scores(q, k, scale, causal, window)
+    p = torch.softmax(scores.masked_fill(scores == -torch.inf, -3.4e38), -1)
+    return (p @ v.double().repeat_interleave(q.shape[1] // v.shape[1], 1)).to(q.dtype)
+
+
+@wrong(picked_sum, "accuracy", "special values", bug="B76", smallest=4)
+def picked_sum_wraps_the_padding(x, index):
+    """An index of -1 reads the last element."""
+    return x.double()[index].sum(-1).to(x.dtype)

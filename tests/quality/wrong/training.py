@@ -1,0 +1,54 @@
+"""Wrong optimizer steps, losses and loss scaling."""
+
+from __future__ import annotations
+
+import torch
+
+import references
+from quality.declare import wrong
+
+
+def _found(grads):
+    return any(not bool(grad.isfinite().all()) for grad in grads)
+
+
+@wrong(references.unscale, "accuracy", "special values", bug="B130", smallest=2)
+def unscale_twice(grads, scale):
+    """The optimizer's wrapper has divided by the scale already."""
+    for grad in grads:
+        grad.copy_(grad.double() / scale / scale)
+    return _found(grads)
+
+
+@wrong(references.unscale, "accuracy", "special values", "relations", bug="B132", smallest=2)
+def unscale_looks_at_scaled_gradients(grads, scale):
+    """found_inf is of the gradients before they are divided: a small scale makes infinities that pass."""
+    found = _found(grads)
+    for grad in grads:
+        grad.copy_(grad.double() / scale)
+    return found
+
+
+@wrong(references.sgd, "accuracy", bug="B86", smallest=2)
+def sgd_keeps_a_running_average(
+    param, grad, momentum_buffer, *, step, lr, momentum, dampening, nesterov, weight_decay
+):
+    """The gradient enters the buffer with weight 1 - momentum, whatever the dampening."""
+    g = grad.double() + weight_decay * param.double()
+    buffer = g if step == 1 else momentum * momentum_buffer.double() + (1 - momentum) * g
+    update = (g + momentum * buffer if nesterov else buffer) if momentum else g
+    momentum_buffer.copy_(buffer)
+    param.copy_(param.double() - lr * update)
+
+
+@wrong(references.cross_entropy, "accuracy", bug="B118", smallest=4, formats=("float32",))
+def cross_entropy_of_a_stored_logsumexp(logits, target, ignore_index, reduction):
+    """max + log Σ is stored in float32, and the target's logit subtracted from it: a small loss loses its digits."""
+    x = logits.double()
+    counted = target != ignore_index
+    picked = x.gather(1, torch.where(counted, target, 0)[:, None])[:, 0]
+    losses = torch.where(counted, x.logsumexp(1).float().double() - picked, 0.0)
+    if reduction == "none":
+        return losses.to(logits.dtype)
+    total = losses[counted].sum()
+    return (total if reduction == "sum" else total / counted.sum()).to(logits.dtype)
