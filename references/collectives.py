@@ -139,7 +139,8 @@ def reduce(shards: list[Number], root: int, op: str) -> list[Number]:
     args={"sums": "R", "counts": Tensor("R", dtype="int64", whole=Whole(0, 1000))},
     returns="",
     nonempty=("R",),
+    roundings={"total": "Σ sums is rounded to the input's format before it is divided"},
 )
 def weighted_mean(sums: Number, counts: Number) -> Number:
     """Σ sums / Σ counts over the ranks: NaN where nobody counted anything and the sums are 0."""
-    return numbers.sum(sums, -1) / numbers.sum(counts, -1)
+    return numbers.rounded(numbers.sum(sums, -1), "total") / numbers.sum(counts, -1)
