@@ -21,7 +21,7 @@ from judging import Array, model
 
 from harness import numbers
 from harness.checks.sentence import Target, judge
-from harness.formats import FLOAT16, FLOAT32, FLOAT64, Format
+from harness.formats import FLOAT16, FLOAT32, FLOAT64, Format, round_to
 from harness.numbers import Answer, Model, read_exactly, read_float64
 from harness.numbers.number import LOST, NAN, NINF, PINF, UNSPECIFIED
 from references import log_softmax, logsumexp, softmax
@@ -180,10 +180,40 @@ def test_long_products_need_no_wider_reading(name: str) -> None:
 
 def test_a_product_beyond_float64_is_no_operand() -> None:
     x = torch.tensor([[HUGE] * 20], dtype=torch.float64)
-    for definition in (lambda p: p * SMALL, numbers.log, lambda p: p - 1.0, numbers.absolute):
+    for definition in (lambda p: p * SMALL, numbers.log, lambda p: numbers.maximum(p, 1.0), numbers.absolute):
         assert read_float64(lambda x, f=definition: f(numbers.prod(x, -1)), {"x": x}, model(), [(1, 1)])[
             0
         ].lost
+
+
+def _of_one(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of one argument, whatever its name, as a definition of x."""
+    return lambda x: function(x)  # noqa: PLW0108
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        _of_one(numbers.sigmoid),
+        lambda x: x * numbers.sigmoid(x),
+        lambda x: x / (1.0 + numbers.exp(-x)),
+        lambda x: x / (numbers.exp(-x) + x),
+        lambda x: -2.0 / -(3.0 + (1.0 + numbers.exp(-x))),
+        lambda x: (x + 1.0) / (1.0 + numbers.exp(0.7 * x)),
+    ],
+)
+def test_a_divisor_beyond_float64_needs_no_wider_reading(definition: Callable[..., Any]) -> None:
+    x = torch.tensor([-1e38, -5000.0, -710.0, -100.0, -3.0, 0.5, 90.0, 710.0, 1e38, math.inf, math.nan])
+    x = x.to(torch.float64)
+    near, wide = (read(definition, {"x": x}, model(), [x.shape])[0] for read in (read_float64, read_exactly))
+    assert not near.lost and not wide.lost
+    target = Target("number", FLOAT32, FLOAT32)
+    zeros = torch.zeros_like(x)
+    a, b = judge(zeros, near, target), judge(zeros, wide, target)
+    assert torch.equal(a.may & NAN, b.may & NAN)
+    values = [0.0, 1e-40, -1e-36, 1.0, -1e30, math.inf, -math.inf, math.nan]
+    for got in (round_to(a.value, FLOAT32), *(zeros + value for value in values)):
+        assert torch.equal(a.accepts(got), b.accepts(got))
 
 
 SUMS: dict[str, list[float]] = {
@@ -351,11 +381,6 @@ def test_a_claimed_rounding_overflows_its_own_format() -> None:
     claimed = Arithmetic(roundings=("lse",)).model(log_softmax, FLOAT16)
     answer = read_float64(lambda x: log_softmax(x + 20.0, -1), {"x": x}, claimed, [(1, 70000)])[0]
     assert ((answer.may & NINF) != 0).all(), "x - inf = -inf is right"
-
-
-def _of_one(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of one argument, whatever its name, as a definition of x."""
-    return lambda x: function(x)  # noqa: PLW0108
 
 
 SPECIAL_ROWS = [
@@ -526,7 +551,7 @@ def _huge(x: Any) -> Any:
         lambda x: _huge(x) / (1.0 / _huge(x)),
         lambda x: numbers.var(_huge(x), -1),
         lambda x: numbers.matmul(_huge(x), _huge(x)[:, :1] + _huge(numbers.where(x < 0.0, x, 1e38))[:, :1]),
-        _of_one(numbers.exp),
+        lambda x: numbers.log(numbers.exp(x)),
     ],
     ids=["prod", "product", "square", "quotient", "var", "matmul", "exp"],
 )

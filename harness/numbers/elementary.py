@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from harness.numbers.backend import Array, Backend
 from harness.numbers.number import (
+    FAR,
     LOST,
     NAN,
     NINF,
@@ -30,8 +31,9 @@ def exp(a: Number) -> Number:
 
     The rounding of exp(x) = exp2(x·log2 e) changes the argument by s = λu(|x| + ta), λ that of
     :attr:`harness.numbers.model.Model.log2e_rounding`, and the value by expm1(s) <= s + s² wherever the
-    value is in range. Under the claim exp='scaled', exp2(x·c - m·c), s uses |x| + |m| of the subtraction
-    that made the argument. An argument that may be -inf may give 0.
+    value is in range. Where it overflows for every argument within ta + s, half of it is error enough. Under
+    the claim exp='scaled', exp2(x·c - m·c), s uses |x| + |m| of the subtraction that made the argument. An
+    argument that may be -inf may give 0.
     """
     reading, xp = a.reading, a.reading.backend
     model = reading.model
@@ -49,12 +51,16 @@ def exp(a: Number) -> Number:
         shift = xp.maximum(shift, abs(a.origin[0].v) + abs(a.origin[1].v))
     shift += a.t
     shift *= model.log2e_rounding * model.u
+    in_range = xp.within(v, 0.0, model.overflow)
+    overflows = None if in_range else a.v - a.t - shift > math.log(model.overflow)
     moved = shift * (v + spread)
     shift *= moved
     moved += shift
     moved += spread
     t = rounding(v, moved, model.errors["exp"] * model.u)
     t = with_underflow(reading, v, t, model.underflow("exp"))
+    if overflows is not None:
+        t = xp.where(overflows, xp.minimum(t, v / 2), t)
     may = None
     if a.may is not None:
         may = a.may & (PINF | NAN | UNSPECIFIED | LOST)
@@ -62,7 +68,11 @@ def exp(a: Number) -> Number:
     vanished = a.v == -math.inf
     if xp.any(vanished):
         t = xp.where(vanished, xp.scalar(0.0), t)
-    return settle(reading, v, t, may, finite_operands=lambda: xp.isfinite(a.v))
+    beyond = None
+    if overflows is not None:
+        beyond = (v == math.inf) & overflows & (a.v - a.t > math.log(FAR)) & (a.v < math.inf)
+        beyond = beyond if a.may is None else beyond & ((a.may & (NINF | UNSPECIFIED | LOST)) == 0)
+    return settle(reading, v, t, may, finite_operands=lambda: xp.isfinite(a.v), beyond=beyond)
 
 
 def log(a: Number) -> Number:

@@ -15,6 +15,9 @@ from typing import Any
 from harness.numbers.backend import Array, Backend
 from harness.numbers.model import Model, compound
 
+FAR = 2.0**1000
+"""Magnitude beyond which the float64 reading keeps no value, as no narrower format comes near it."""
+
 PINF, NINF, NAN, UNSPECIFIED, LOST = 1, 2, 4, 8, 16
 """Flags: the implementation may hold +inf, -inf, NaN, anything; LOST: the reading left its own range."""
 
@@ -40,8 +43,8 @@ class Number:
     0.0 where all are exact) and flags, of v's shape.
 
     ``origin`` remembers the operands of a subtraction, for the error of exp2(x c - m c). ``beyond`` is a mask
-    of LOST elements whose exact value is only known to be beyond the reading's range, with v's sign: enough
-    of a result, not of an operand.
+    of LOST elements, held as ±inf, of which only the sign is known and that they exceed FAR: enough of a
+    result in any narrower format, and of a divisor.
     """
 
     __slots__ = ("beyond", "may", "origin", "reading", "t", "v")
@@ -84,7 +87,7 @@ class Number:
         return _add(coerce(self.reading, other), self, -1)
 
     def __neg__(self) -> Number:
-        return Number(self.reading, -self.v, self.t, _negated(self.may))
+        return Number(self.reading, -self.v, self.t, _negated(self.may), beyond=self.beyond)
 
     def __mul__(self, other: Any) -> Number:
         return _multiply(self, coerce(self.reading, other))
@@ -198,6 +201,7 @@ def settle(
     *,
     finite_operands: Callable[[], Array] | None = None,
     origin: tuple[Number, Number] | None = None,
+    beyond: Array | None = None,
 ) -> Number:
     """A computed number: exact where v is not finite, flagged where it may leave the accumulator's range.
 
@@ -206,7 +210,7 @@ def settle(
     """
     xp, threshold = reading.backend, reading.model.overflow
     if xp.within(v, t, threshold):
-        return Number(reading, v, t, may, origin)
+        return Number(reading, v, t, may, origin, beyond)
     finite = xp.isfinite(v)
     if not is_zero(t):
         t = xp.filled(t, v)
@@ -217,7 +221,7 @@ def settle(
     for flag, mask in reasons:
         if xp.any(mask):
             may = joined(may, xp.flags(mask, flag))
-    return Number(reading, v, t, may, origin)
+    return Number(reading, v, t, may, origin, beyond)
 
 
 def rounding(v: Array, spread: Array, relative: float) -> Array:
@@ -281,7 +285,18 @@ def _add(a: Number, b: Number, sign: int) -> Number:
         may = may | xp.flags(clash & ~xp.isnan(v), NAN)
         never_up, never_down = always(a, NINF) | always(b, NINF), always(a, PINF) | always(b, PINF)
         may = may & (0xFF ^ (xp.flags(never_up, PINF) | xp.flags(never_down, NINF)))
-    return settle(reading, v, t, may, finite_operands=both_finite(a, b), origin=(a, b) if sign < 0 else None)
+    origin, beyond = (a, b) if sign < 0 else None, _beyond_beside(a, b)
+    return settle(reading, v, t, may, finite_operands=both_finite(a, b), origin=origin, beyond=beyond)
+
+
+def _beyond_beside(a: Number, b: Number) -> Array | None:
+    """Mask of sums of which one term is beyond the reading and the other so small that the sum is, too."""
+    found = None
+    for far, near in ((a, b), (b, a)):
+        if far.beyond is not None:
+            mask = far.beyond & (abs(near.v) + near.t < FAR * 2.0**-10)
+            found = mask if found is None else found | mask
+    return found
 
 
 def _multiply(a: Number, b: Number) -> Number:
@@ -375,6 +390,11 @@ def _divide(a: Number, b: Number) -> Number:
         may = joined(may, xp.flags(both, NAN))
     if a.may is not None:
         may = joined(may, _infinity_times(a.may, b, xp))
+    if b.beyond is not None and may is not None:
+        # The exact quotient is less than 2^-500, far below eta, which t has.
+        known = b.beyond & (abs(a.v) + a.t < FAR * 2.0**-500)
+        known = known if a.may is None else known & ((a.may & LOST) == 0)
+        may = may & (0xFF ^ xp.flags(known, LOST))
     return settle(reading, v, t, may, finite_operands=lambda: both_finite(a, b)() & ~zero)
 
 
