@@ -71,7 +71,9 @@ def exp(a: Number) -> Number:
     beyond = None
     if overflows is not None:
         beyond = (v == math.inf) & overflows & (a.v - a.t > math.log(FAR)) & (a.v < math.inf)
-        beyond = beyond if a.may is None else beyond & ((a.may & (NINF | UNSPECIFIED | LOST)) == 0)
+        if a.may is not None:
+            beyond = beyond & ((a.may & LOST) == 0)
+            may = joined(may, xp.flags(beyond & ((a.may & NINF) != 0), UNSPECIFIED))
     return settle(reading, v, t, may, finite_operands=lambda: xp.isfinite(a.v), beyond=beyond)
 
 
