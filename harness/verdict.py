@@ -153,13 +153,15 @@ class Verdict:
 
     @property
     def claim(self) -> str:
-        """``right if claims={...}`` where a claim explains every finding, format by format where they differ."""
-        found = {finding.format: finding.explanation for finding in self.findings}
+        """``right if claims={...}`` where claims explain every finding; each with its formats where they differ."""
         if not all(finding.explanation.startswith("right if ") for finding in self.findings):
             return ""
-        if len(set(found.values())) <= 1:
-            return next(iter(found.values()), "")
-        return "; ".join(f"in {name} {explanation}" for name, explanation in found.items())
+        formats: dict[str, dict[str, None]] = {}
+        for finding in self.findings:
+            formats.setdefault(finding.explanation, {})[finding.format] = None
+        if len(formats) <= 1:
+            return next(iter(formats), "")
+        return "; ".join(f"in {' and '.join(names)} {claim}" for claim, names in formats.items())
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
