@@ -169,12 +169,14 @@ def quantize_fp8_block(
     x: Number, dtype: torch.dtype, block: int, *, given: Mapping[str, Number]
 ) -> tuple[Number, Number]:
     """(q, scale): as quantize_fp8, a scale for each ``block`` elements of the last axis (the last fewer)."""
-    n = x.shape[-1]
-    count = -(-n // block)
+    *batch, n = x.shape
+    count, rest = -(-n // block), n % block
     largest = formats.format_of(dtype).max
-    parts = [x[..., start : start + block] for start in range(0, n, block)]
-    scale = numbers.concatenate([_scale(part, largest) for part in parts], -1)
-    spread = numbers.repeat_interleave(numbers.reshape(given["scale"], (*x.shape[:-1], count)), block, -1)
+    blocks = numbers.reshape(x[..., : n - rest], (*batch, n // block, block))
+    scale = numbers.reshape(_scale(blocks, largest), (*batch, n // block))
+    if rest:
+        scale = numbers.concatenate([scale, _scale(x[..., n - rest :], largest)], -1)
+    spread = numbers.repeat_interleave(numbers.reshape(given["scale"], (*batch, count)), block, -1)
     return _codes(x, spread[..., :n]), scale
 
 
