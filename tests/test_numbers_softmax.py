@@ -197,6 +197,18 @@ def test_online_softmax_over_many_rescalings(block: int, n: int, claims: dict[st
     attack(of_row(softmax), {"x": x}, exact, held, kernel(softmax, **claims))
 
 
+def test_the_largest_element_of_a_row_costs_no_exponential() -> None:
+    """exp(0) is 1, so that a row of one element shows an epsilon of 1e-6 beside the sum."""
+    x = round_to(np.array([[0.0], [1.0], [-3000.0], [1e30]]), FLOAT32)
+    exact = truth(exact_softmax, x)
+    unit = Unit(off=2)
+    ones = unit.exp(unit.sub(x, x))
+    held = {"e / Σ": unit.div(ones, ones)}
+    attack(of_row(softmax), {"x": x}, exact, held, kernel(softmax))
+    wrong = {"e / (Σ + eps)": Unit().div(ones, unit.add(ones, np.full_like(ones, 1e-6)))}
+    assert rejected(of_row(softmax), {"x": x}, exact, wrong, kernel(softmax), times=3)
+
+
 def with_rounding(name: str, place: str, fmt: Format, x: Array) -> Array:
     """A float32 kernel that rounds to ``fmt`` at one place; its result before the last cast."""
     unit = Unit()

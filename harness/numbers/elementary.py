@@ -33,7 +33,8 @@ def exp(a: Number) -> Number:
     :attr:`harness.numbers.model.Model.log2e_rounding`, and the value by expm1(s) <= s + s² wherever the
     value is in range. Where it overflows for every argument within ta + s, half of it is error enough. Under
     the claim exp='scaled', exp2(x·c - m·c), s uses |x| + |m| of the subtraction that made the argument. An
-    argument that may be -inf may give 0.
+    argument that may be -inf may give 0. That of an exact 0 is 1 in every implementation: exp2(0) is (PTX ISA
+    9.1, ex2), and so is 1 + 0·P(0).
     """
     reading, xp = a.reading, a.reading.backend
     model = reading.model
@@ -47,8 +48,9 @@ def exp(a: Number) -> Number:
             # Where v underflows in this reading, v + spread need not.
             spread = xp.where(far, xp.apply("exp", a.v + a.t) - v, spread)
     shift = abs(a.v)
-    if model.exp == "scaled" and a.origin is not None:
-        shift = xp.maximum(shift, abs(a.origin[0].v) + abs(a.origin[1].v))
+    scaled = a.origin if model.exp == "scaled" else None
+    if scaled is not None:
+        shift = xp.maximum(shift, abs(scaled[0].v) + abs(scaled[1].v))
     shift += a.t
     shift *= model.log2e_rounding * model.u
     in_range = xp.within(v, 0.0, model.overflow)
@@ -61,6 +63,8 @@ def exp(a: Number) -> Number:
     t = with_underflow(reading, v, t, model.underflow("exp"))
     if overflows is not None:
         t = xp.where(overflows, xp.minimum(t, v / 2), t)
+    if scaled is None:
+        t = xp.where((a.v == 0) & (a.t == 0), xp.scalar(0.0), t)
     may = None
     if a.may is not None:
         may = a.may & (PINF | NAN | UNSPECIFIED | LOST)
