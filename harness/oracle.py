@@ -83,8 +83,10 @@ def targets(
 
 
 def decoded(tensor: torch.Tensor) -> torch.Tensor:
-    """The exact float64 values of a returned tensor, on the CPU; integers up to 2^53."""
+    """The exact float64 values of a returned tensor, on the CPU and its own no more; integers up to 2^53."""
     tensor = tensor.detach()
+    if tensor.dtype is torch.float64:
+        return tensor.cpu().clone()
     return (formats.decode(tensor) if tensor.dtype.is_floating_point else tensor.to(torch.float64)).cpu()
 
 

@@ -9,7 +9,7 @@ import torch
 import harness
 import references
 from harness import numbers
-from harness.contracts import contract
+from harness.contracts import Output, contract
 from harness.numbers import Number
 
 
@@ -26,6 +26,30 @@ def test_an_oracle_that_does_not_settle_ends_no_check(monkeypatch: Any) -> None:
     tally = verdict.tallies["float64"]
     assert tally.unbounded > 0
     assert verdict.outcome == "INCONCLUSIVE", "what nobody knows decides nothing"
+
+
+@contract(args={"x": "*shape", "y": "*shape"}, returns=Output("*shape", argument="x"), rows="all but last")
+def add_in_place(x: Number, y: Number) -> Number:
+    """x + y."""
+    return x + y
+
+
+def test_a_result_in_the_memory_of_an_argument_is_kept_when_that_is_restored() -> None:
+    """In float64 its values need no conversion, and would be those of the next launch."""
+
+    def right(x: torch.Tensor, y: torch.Tensor) -> None:
+        x += y
+
+    calls = []
+
+    def every_other(x: torch.Tensor, y: torch.Tensor) -> None:
+        calls.append(x)
+        x += y if len(calls) % 2 else 0.0
+
+    for dtype in ("float64", "float32"):
+        assert harness.check(right, add_in_place, dtype, examples=30).ok
+        found = harness.check(every_other, add_in_place, dtype, examples=30, shrink=False)
+        assert found.findings[0].check == "repeatable", str(found)
 
 
 def test_small_weights_of_a_softmax_in_float64_are_judged() -> None:
