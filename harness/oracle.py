@@ -1,8 +1,16 @@
-"""The tiers of the oracle: float64 for accumulators up to float32, mpmath beyond and where float64 is lost."""
+"""The tiers of the oracle: float64, double-double, mpmath, each where the one before is not exact enough.
+
+Accumulators up to float32 are judged by float64, whose radius is a share of t that the ratio of the unit
+roundoffs settles, those of float64 by double-double, and by mpmath what no share settles: a claim that allows
+no error. Situations in which a reading left its own range, or a code or a choice lies within its radius of
+a boundary, go up alone.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,24 +19,30 @@ import torch
 from harness import formats
 from harness.arithmetic import Arithmetic
 from harness.case import Case, situation_of
-from harness.checks.sentence import Judgement, Target, judge
-from harness.contracts import Contract, Written, written
+from harness.checks.sentence import Judgement, Target, joined, judge
+from harness.contracts import Contract, written
 from harness.errors import HarnessError
 from harness.formats import Format
-from harness.numbers import Answer, read_exactly, read_float64
+from harness.numbers import Answer, read_double, read_exactly, read_float64
 from harness.numbers.model import Model
 from harness.numbers.number import LOST
+from harness.numbers.radius import DOUBLE_U, FLOAT64_U, SMALL_ENOUGH, share, terms
+from harness.parts import Part, parts, situation
 
 MOST_ESCALATED = 64
-"""Situations of one launch that are read again in mpmath; lost elements of the others count as unbounded."""
+"""Situations of one launch that are read again; lost elements of the others count as unbounded."""
+
+TIERS = ("float64", "double-double", "mpmath")
+DOUBLE, MPMATH = 1, 2
+_READINGS = (read_float64, read_double, read_exactly)
 
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """The judgement of every output, and how many elements went up to mpmath."""
+    """The judgement of every output, and how many elements each tier beyond float64 judged."""
 
     outputs: tuple[Judgement, ...]
-    escalated: int
+    escalated: Counter[str]
 
 
 def model_for(contract: Contract, arithmetic: Arithmetic, case: Case) -> Model:
@@ -119,26 +133,22 @@ def judge_case(
     got: Sequence[torch.Tensor],
     dtypes: Sequence[str] | None = None,
 ) -> Judged:
-    """Judge the outputs of one launch, [each its shape] as exact float64 values of their dtypes."""
+    """Judge the outputs of one launch, [each its shape] as exact float64 values of their dtypes.
+
+    By the least exact reading whose radius is a small share of t; the situations whose elements it leaves
+    open, by the next.
+    """
     model = model_for(contract, arithmetic, case)
-    wanted = targets(contract, arithmetic, case, dtypes)
-    shapes = [_answer_shape(target, tensor) for target, tensor in zip(wanted, got, strict=True)]
-    call = arguments(contract, case, exact, got)
-    wide = model.u < formats.FLOAT32.u
-    answers = _read(contract, call, model, shapes, wide)
-    outputs = [
-        judge(tensor, answer, target) for tensor, answer, target in zip(got, answers, wanted, strict=True)
-    ]
-    if wide:
-        return Judged(tuple(outputs), sum(tensor.numel() for tensor in got))
-    if not any(answer.lost for answer in answers):
-        return Judged(tuple(outputs), 0)
-    return _escalated(contract, model, wanted, case, exact, got, answers, outputs)
+    launch = _Launch(contract, case, exact, got, model, targets(contract, arithmetic, case, dtypes))
+    return launch.judged(first_tier(model, terms(exact.values())))
 
 
-def _answer_shape(target: Target, tensor: torch.Tensor) -> tuple[int, ...] | None:
-    """The shape in which an answer is wanted; None for scores, which have one axis more."""
-    return None if target.kind == "choice" else tuple(tensor.shape)
+def first_tier(model: Model, count: int) -> int:
+    """The first of TIERS whose radius over at most ``count`` terms is small enough."""
+    for tier, u in enumerate((FLOAT64_U, DOUBLE_U)):
+        if share(model, u, count) <= SMALL_ENOUGH:
+            return tier
+    return MPMATH
 
 
 def _read(
@@ -146,74 +156,116 @@ def _read(
     call: Mapping[str, Any],
     model: Model,
     shapes: list[tuple[int, ...] | None],
-    wide: bool,
+    tier: int,
 ) -> list[Answer]:
     """Read a definition; what it raises is the definition's mistake, not the kernel's."""
     try:
-        return (read_exactly if wide else read_float64)(contract.definition, call, model, shapes)
+        return _READINGS[tier](contract.definition, call, model, shapes)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, RuntimeError) as error:
         raise HarnessError(
             f"the definition of contract {contract.name} failed: {type(error).__name__}: {error}"
         ) from error
 
 
-def _escalated(
-    contract: Contract,
-    model: Model,
-    wanted: Sequence[Target],
-    case: Case,
-    exact: Mapping[str, torch.Tensor | None],
-    got: Sequence[torch.Tensor],
-    answers: Sequence[Answer],
-    outputs: list[Judgement],
-) -> Judged:
-    """Judge again, in mpmath, the situations in which the float64 reading left its own range."""
-    owners = [situation_of(contract, case, output) for output in contract.outputs]
-    lost = sorted(
-        {
-            int(s)
-            for owner, answer in zip(owners, answers, strict=True)
-            if answer.may.shape == owner.shape
-            for s in owner[(answer.may & LOST) != 0]
-        }
-    )
-    escalated = 0
-    for number in lost[:MOST_ESCALATED]:
-        part = {name: _slice(contract, case, name, value, number) for name, value in exact.items()}
-        masks = [(owner == number) | (number < 0) for owner in owners]
-        shapes = [_part_shape(contract, case, output.shape, number) for output in contract.outputs]
-        pieces = [tensor[mask].reshape(shape) for tensor, mask, shape in zip(got, masks, shapes, strict=True)]
-        read = _read(contract, arguments(contract, case, part, pieces), model, list(shapes), wide=True)
-        for i, answer in enumerate(read):
-            piece = judge(pieces[i], answer, wanted[i])
-            escalated += piece.right.numel()
-            outputs[i] = _patched(outputs[i], masks[i], piece)
-    return Judged(tuple(outputs), escalated)
+@dataclasses.dataclass(frozen=True)
+class _Reading:
+    """What one reading says of a part of a launch, and the situations that it leaves open."""
+
+    outputs: list[Judgement]
+    lost: set[int]
+    doubtful: set[int]
 
 
-def _coordinates(contract: Contract, case: Case, number: int) -> dict[tuple[str, int], int]:
-    """The index of situation ``number`` along each row axis."""
-    found = {}
-    for axis in reversed(contract.row_labels(case.sizes, case.scalars)):
-        number, found[axis.label] = divmod(number, axis.length)
-    return found
+@dataclasses.dataclass(frozen=True)
+class _Launch:
+    """One launch and how its outputs are judged."""
+
+    contract: Contract
+    case: Case
+    exact: Mapping[str, torch.Tensor | None]
+    got: Sequence[torch.Tensor]
+    model: Model
+    wanted: Sequence[Target]
+
+    def judged(self, tier: int) -> Judged:
+        """Every element by a reading; what it leaves open by more exact ones.
+
+        Lost elements go to mpmath, which has no range, doubtful ones to the next tier.
+        """
+        count = sum(tensor.numel() for tensor in self.got)
+        escalated = Counter({TIERS[tier]: count} if tier else {})
+        pieces = parts(self.contract, self.case, self.exact, self.got)
+        readings = [self._reading(part, tier) for part in pieces]
+        outputs = [self._whole(number, pieces, readings) for number in range(len(self.got))]
+        lost = sorted(set().union(*(reading.lost for reading in readings)))
+        doubtful = sorted(set().union(*(reading.doubtful for reading in readings)) - set(lost))
+        if tier == DOUBLE and len(lost) > MOST_ESCALATED:
+            escalated[TIERS[MPMATH]] += count
+            return Judged(tuple(self._reading(Part(self.contract, self.case), MPMATH).outputs), escalated)
+        for number in doubtful[:MOST_ESCALATED]:
+            self._again(outputs, number, tier + 1, escalated)
+        for number in lost[:MOST_ESCALATED]:
+            self._again(outputs, number, MPMATH, escalated)
+        return Judged(tuple(outputs), escalated)
+
+    @functools.cached_property
+    def _owners(self) -> list[torch.Tensor]:
+        return [situation_of(self.contract, self.case, output) for output in self.contract.outputs]
+
+    def _reading(self, part: Part, tier: int) -> _Reading:
+        """Read and judge a part."""
+        got = part.outputs(self.got)
+        shapes = [
+            None if target.kind == "choice" else tuple(tensor.shape)
+            for target, tensor in zip(self.wanted, got, strict=True)
+        ]
+        call = arguments(self.contract, self.case, part.inputs(self.exact), got)
+        answers = _read(self.contract, call, self.model, shapes, tier)
+        found = _Reading([], set(), set())
+        for i, of in enumerate(zip(got, answers, self.wanted, strict=True)):
+            found.outputs.append(judge(*of))
+            for open_, mask in (
+                (found.lost, _lost(answers[i])),
+                (found.doubtful, _doubtful(*of, found.outputs[i])),
+            ):
+                if mask is not None and bool(mask.any()):
+                    owner = part.of(self.contract.outputs[i].shape, self._owners[i])
+                    open_.update(owner[mask if mask.ndim == owner.ndim else mask.any(-1)].tolist())
+        return found
+
+    def _whole(self, number: int, pieces: Sequence[Part], readings: Sequence[_Reading]) -> Judgement:
+        """The judgement of one output from those of its parts."""
+        if len(pieces) == 1:
+            return readings[0].outputs[number]
+        axis = pieces[0].axis(self.contract.outputs[number].shape)
+        return joined([reading.outputs[number] for reading in readings], axis)
+
+    def _again(self, outputs: list[Judgement], number: int, tier: int, escalated: Counter[str]) -> None:
+        """One situation judged by a reading, and by the next where that too leaves it open."""
+        part = situation(self.contract, self.case, number)
+        reading = self._reading(part, tier)
+        for i, piece in enumerate(reading.outputs):
+            escalated[TIERS[tier]] += piece.right.numel()
+            outputs[i] = _patched(outputs[i], (self._owners[i] == number) | (number < 0), piece)
+        if tier < MPMATH and (reading.lost or reading.doubtful):
+            self._again(outputs, number, tier + 1, escalated)
 
 
-def _slice(contract: Contract, case: Case, name: str, value: Any, number: int) -> Any:
-    """The part of a tensor argument that one situation uses, its axes kept."""
-    if not isinstance(value, torch.Tensor) or number < 0:
-        return value
-    where = _coordinates(contract, case, number)
-    for at, axis in enumerate(contract.axes(contract.tensors[name].shape, case.sizes, case.scalars)):
-        if axis.label in where:
-            value = value.narrow(at, where[axis.label], 1)
-    return value
+def _lost(answer: Answer) -> torch.Tensor | None:
+    """Mask of elements in which a reading left its own range; None where there are none."""
+    return (answer.may & LOST) != 0 if answer.context is None and answer.lost else None
 
 
-def _part_shape(contract: Contract, case: Case, shape: Written, number: int) -> tuple[int, ...]:
-    rows = set() if number < 0 else set(_coordinates(contract, case, number))
-    axes = contract.axes(shape, case.sizes, case.scalars)
-    return tuple(1 if axis.label in rows else axis.length for axis in axes)
+def _doubtful(got: torch.Tensor, answer: Answer, target: Target, judged: Judgement) -> torch.Tensor | None:
+    """Mask of codes and choices that are right only because t includes the reading's radius."""
+    if target.kind == "number" or answer.context is not None or not answer.radius:
+        return None
+    if target.kind == "exact":
+        inexact: torch.Tensor = answer.t > 0
+        return inexact
+    narrow = dataclasses.replace(answer, t=answer.t * (1 - 2 * answer.radius))
+    differs: torch.Tensor = judge(got, narrow, target).right != judged.right
+    return differs
 
 
 def _patched(whole: Judgement, mask: torch.Tensor, piece: Judgement) -> Judgement:
@@ -222,6 +274,6 @@ def _patched(whole: Judgement, mask: torch.Tensor, piece: Judgement) -> Judgemen
         value = getattr(whole, item.name)
         if isinstance(value, torch.Tensor):
             value = value.clone()
-            value[mask] = getattr(piece, item.name).reshape(-1)
+            value[mask] = getattr(piece, item.name).reshape(-1, *value.shape[mask.ndim :])
         fields[item.name] = value
     return Judgement(**fields)

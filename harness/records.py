@@ -86,7 +86,8 @@ class FormatRecord(Strict, frozen=True):
     declined: dict[str, int]
     unspecified: int
     unbounded: int
-    escalated: int
+    escalated: dict[str, int]
+    """Elements judged by each tier of the oracle beyond float64."""
     notes: dict[str, int]
     families: dict[str, int]
     layouts: dict[str, int]

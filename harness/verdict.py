@@ -50,7 +50,7 @@ class Tally:
     declined: Counter[str] = field(default_factory=Counter)
     unspecified: int = 0
     unbounded: int = 0
-    escalated: int = 0
+    escalated: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
     families: Counter[str] = field(default_factory=Counter)
     layouts: Counter[str] = field(default_factory=Counter)
@@ -63,7 +63,7 @@ class Tally:
         """Add the counts of one trial."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("declined", "notes", "families", "layouts", "seconds"):
+        for name in ("escalated", "declined", "notes", "families", "layouts", "seconds"):
             getattr(self, name).update(getattr(other, name))
         if other.largest_ratio > self.largest_ratio:
             self.largest_ratio, self.largest_ratio_case = other.largest_ratio, other.largest_ratio_case
@@ -107,7 +107,6 @@ _COUNTS = (
     "empty_launches",
     "unspecified",
     "unbounded",
-    "escalated",
 )
 
 
@@ -217,7 +216,7 @@ class Verdict:
             (tally.empty_launches, "launches with an empty output"),
             (tally.unspecified, "elements whose answer is left open, by an overflow or the contract"),
             (tally.unbounded, "elements without a finite bound"),
-            (tally.escalated, "elements judged by mpmath"),
+            *((count, f"elements judged by {tier}") for tier, count in tally.escalated.items()),
             *((count, f"declined: {reason}") for reason, count in tally.declined.items()),
             *((count, f"noted: {note}") for note, count in tally.notes.items()),
         ]

@@ -11,7 +11,10 @@ and counted as unbounded. Comparisons are written so that NaN lands in wrong.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +22,9 @@ import torch
 from harness import formats
 from harness.formats import Format
 from harness.numbers import Answer
+from harness.numbers.double import Double
+from harness.numbers.double_backend import DoubleDouble
+from harness.numbers.double_rounding import downward, ends, round_double, to_odd, upward
 from harness.numbers.number import LOST, NAN, NINF, PINF, UNSPECIFIED
 
 
@@ -78,13 +84,26 @@ class Judgement:
         return _accepts(got, self.lo, self.hi, self.may, self.largest)
 
 
+def joined(parts: Sequence[Judgement], axis: int) -> Judgement:
+    """The judgement of an output from those of its parts along an axis."""
+    fields: dict[str, Any] = {}
+    for item in dataclasses.fields(Judgement):
+        values = [getattr(part, item.name) for part in parts]
+        fields[item.name] = torch.cat(values, axis) if isinstance(values[0], torch.Tensor) else values[0]
+    return Judgement(**fields)
+
+
 def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
     """Judge ``got`` (float64 values of the output's format or integer dtype) by an answer of the same shape."""
     if target.kind == "choice":
         return _judge_choice(got, answer)
+    low_word: torch.Tensor | float = 0.0
     if isinstance(answer.value, torch.Tensor):
         value, t, may = answer.value, answer.t, answer.may
         lo, hi = _range(value, t, target)
+    elif isinstance(answer.value, Double):
+        value, low_word, t, may = answer.value.hi, answer.value.lo, answer.t, answer.may
+        lo, hi = _double_range(answer.value, t, target)
     else:
         lo, hi, value, t = _exact_range(answer, target)
         may = torch.from_numpy(np.array(answer.may, dtype=np.uint8).reshape(answer.value.shape))
@@ -96,7 +115,7 @@ def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
     lost = (may & LOST) != 0
     right = _accepts(got, lo, hi, may, largest)
     allowed = _allowed(value, t, target)
-    ratio = _ratio(got, value, allowed, right, target)
+    ratio = _ratio(got - value - low_word, got, value, allowed, right, target)
     ratio = torch.where(right & ~((lo <= got) & (got <= hi)), 0.0, ratio)
     return Judgement(
         right=right,
@@ -124,10 +143,15 @@ def _allowed(value: torch.Tensor, t: torch.Tensor, target: Target) -> torch.Tens
 
 
 def _ratio(
-    got: torch.Tensor, value: torch.Tensor, allowed: torch.Tensor, right: torch.Tensor, target: Target
+    error: torch.Tensor,
+    got: torch.Tensor,
+    value: torch.Tensor,
+    allowed: torch.Tensor,
+    right: torch.Tensor,
+    target: Target,
 ) -> torch.Tensor:
-    """|got - exact| / allowed; inf where it is wrong and not a number, 0 where right."""
-    error = (got - value).abs()
+    """|error| / allowed; inf where it is wrong and not a number, 0 where right."""
+    error = error.abs()
     ratio = torch.where(error == 0, 0.0, error / allowed)
     known = torch.isfinite(got) & torch.isfinite(value)
     if target.kind == "code" and target.clamp is not None:
@@ -152,15 +176,21 @@ def _accepts(
 def _judge_choice(got: torch.Tensor, answer: Answer) -> Judgement:
     """Any index whose score may be the least is right; the first of those that tie without error."""
     value, t = answer.value, answer.t
-    if not isinstance(value, torch.Tensor):
-        value = torch.from_numpy(np.array(value, dtype=np.float64))
-        t = torch.from_numpy(np.array(t, dtype=np.float64))
-    bound = (value + t).amin(-1, keepdim=True)
-    candidates = value - t <= bound
-    exact = candidates & (value == value.amin(-1, keepdim=True)) & (t == 0)
+    if isinstance(value, Double):
+        low, high = ends(value, t)
+        candidates = low <= _least(high)
+        least = value == _least(value)
+        best = least.to(torch.uint8).argmax(-1).to(torch.float64)
+    else:
+        if not isinstance(value, torch.Tensor):
+            value = torch.from_numpy(np.array(value, dtype=np.float64))
+            t = torch.from_numpy(np.array(t, dtype=np.float64))
+        candidates = value - t <= (value + t).amin(-1, keepdim=True)
+        least = value == value.amin(-1, keepdim=True)
+        best = value.argmin(-1).to(torch.float64)
+    exact = candidates & least & (t == 0)
     later = exact & (exact.cumsum(-1) > 1)
     candidates &= ~later
-    best = value.argmin(-1).to(torch.float64)
     right = _chosen(got, candidates)
     zeros = torch.zeros_like(best)
     return Judgement(
@@ -177,6 +207,11 @@ def _judge_choice(got: torch.Tensor, answer: Answer) -> Judgement:
         decisive=~_chosen(zeros, candidates),
         candidates=candidates,
     )
+
+
+def _least(x: Double) -> Double:
+    least: Double = -DoubleDouble().amax(-x, x.ndim - 1)
+    return least
 
 
 def _chosen(got: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
@@ -196,6 +231,21 @@ def _range(value: torch.Tensor, t: torch.Tensor, target: Target) -> tuple[torch.
     limit = fmt.overflow_threshold
     lo = torch.where(lo <= -limit, -torch.inf, torch.where(lo >= limit, torch.inf, lo))
     hi = torch.where(hi >= limit, torch.inf, torch.where(hi <= -limit, -torch.inf, hi))
+    return lo, hi
+
+
+def _double_range(value: Double, t: torch.Tensor, target: Target) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same from double-doubles; without a final rounding, the outermost float64 of the interval."""
+    least, most = ends(value, t)
+    fmt, saturate = target.fmt, target.saturate
+    if fmt is None:
+        return _integer(to_odd(least), target), _integer(to_odd(most), target)
+    if target.rounds:
+        return round_double(least, fmt, saturate=saturate), round_double(most, fmt, saturate=saturate)
+    lo, hi = upward(least), downward(most)
+    nearest = (lo > hi) | (value.hi.abs() + t > fmt.max)
+    lo = torch.where(nearest, round_double(least, fmt, saturate=saturate), lo)
+    hi = torch.where(nearest, round_double(most, fmt, saturate=saturate), hi)
     return lo, hi
 
 

@@ -10,6 +10,7 @@ with length 1::
 
 from harness.numbers.averages import log_sum_exp, softmax_average
 from harness.numbers.dots import matmul
+from harness.numbers.double_reading import read_double
 from harness.numbers.elementary import absolute, cos, erf, exp, log, rsqrt, sin, sqrt, tanh
 from harness.numbers.exactness import exact_where, left_open, looser, whole
 from harness.numbers.model import Dot, Model, oracle_model
@@ -65,6 +66,7 @@ __all__ = [
     "pivot",
     "positions",
     "prod",
+    "read_double",
     "read_exactly",
     "read_float64",
     "repeat_interleave",

@@ -232,4 +232,4 @@ def absolute(a: Number) -> Number:
     may = None
     if a.may is not None:
         may = (a.may & (NAN | UNSPECIFIED | LOST)) | xp.flags((a.may & (PINF | NINF)) != 0, PINF)
-    return Number(a.reading, abs(a.v), a.t, may)
+    return Number(a.reading, xp.absolute(a.v), a.t, may)

@@ -17,6 +17,7 @@ from harness.errors import HarnessError
 from harness.numbers.backend import Float64, Multiprecision
 from harness.numbers.model import Model, oracle_model
 from harness.numbers.number import LOST, Number, Reading
+from harness.numbers.radius import FLOAT64_U, share, terms
 
 ORACLE_SHARE = 2.0**-25
 """The float64 oracle's radius for accumulators up to float32, as a share of t: (2^-53/2^-24) for one rounding
@@ -30,15 +31,17 @@ PRECISIONS = (140, 280, 560, 1000)
 class Answer:
     """What is right for one output, [its shape].
 
-    value, t: float64 tensors, or mpmath numbers of ``context`` in object arrays; may: flags (uint8), LOST
-    where the reading does not know the answer. t is never NaN nor negative, 0 where the value is not finite,
-    and inf where nothing can be said.
+    value, t: float64 tensors, or mpmath numbers of ``context`` in object arrays; the value may be a Double.
+    may: flags (uint8), LOST where the reading does not know the answer. t is never NaN nor negative, 0 where
+    the value is not finite, and inf where nothing can be said. radius: the share of t by which the value may
+    be off, which t includes.
     """
 
     value: Any
     t: Any
     may: Any
     context: Any = None
+    radius: float = 0.0
 
     @property
     def lost(self) -> bool:
@@ -59,14 +62,16 @@ def read_float64(
     own radius.
     """
     reading = Reading(Float64(), model)
+    radius = max(ORACLE_SHARE, share(model, FLOAT64_U, terms(arguments.values())))
     answers = []
     for number, shape in zip(_evaluate(definition, arguments, reading, len(shapes)), shapes, strict=True):
-        t = reading.backend.filled(number.t, number.v) * (1 + ORACLE_SHARE)
+        t = reading.backend.filled(number.t, number.v) * (1 + radius)
         may = torch.zeros_like(t, dtype=torch.uint8) if number.may is None else number.may
         if number.beyond is not None:
             may = torch.where(number.beyond, may & ~LOST, may)
         shape = tuple(number.v.shape) if shape is None else shape
-        answers.append(Answer(number.v.reshape(shape), t.reshape(shape), may.reshape(shape)))
+        value, t = number.v.reshape(shape), t.reshape(shape)
+        answers.append(Answer(value, t, may.reshape(shape), radius=radius))
     return answers
 
 

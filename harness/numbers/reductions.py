@@ -78,7 +78,7 @@ def mean(x: Number, dim: int, where: Array | None = None, partials: str | None =
     reading, xp = x.reading, x.reading.backend
     count = coerce(reading, axis_of(x, dim)[1])
     if where is not None:
-        ones = xp.where(where, xp.filled(xp.scalar(1.0), x.v), xp.scalar(0.0))
+        ones = xp.where(where, xp.filled(xp.constant(1.0), x.v), xp.scalar(0.0))
         count = Number(reading, xp.sum(ones, axis_of(x, dim)[0]), 0.0)
     return sum(x, dim, where, partials) / count
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from harness.numbers.backend import Array
+from harness.numbers.double import Double, joined
 from harness.numbers.number import Number
 
 
@@ -70,7 +71,7 @@ def take_along(x: Number, index: Number, dim: int) -> Number:
 
     def pick(a: Array) -> Array:
         if isinstance(a, torch.Tensor):
-            return a.gather(dim, index.v.to(torch.int64).clamp(0, last))
+            return a.gather(dim, _word(index.v).to(torch.int64).clamp(0, last))
         whole = np.asarray(index.v, dtype=np.float64).astype(np.int64)
         return np.take_along_axis(a, np.clip(whole, 0, last), axis=dim)
 
@@ -81,7 +82,7 @@ def positions(x: Number, dim: int) -> Any:
     """0, 1, 2, … along one axis of x, as an integer array that broadcasts to its shape; for masks."""
     shape = [1] * len(x.shape)
     shape[dim] = x.shape[dim]
-    if isinstance(x.v, torch.Tensor):
+    if isinstance(x.v, torch.Tensor | Double):
         return torch.arange(x.shape[dim], device=x.v.device).reshape(shape)
     return np.arange(x.shape[dim]).reshape(shape)
 
@@ -117,15 +118,16 @@ def _first_extreme(x: Number, dim: int, sign: int) -> Number:
     place = positions(x, dim)
     if isinstance(found, torch.Tensor):
         index = torch.where(found, place, x.shape[dim]).amin(dim, keepdim=True).to(torch.float64)
-        return Number(x.reading, index, 0.0)
+        return x.reading.exact(xp.leaf(index))
     whole = np.where(found, np.broadcast_to(place, found.shape), x.shape[dim]).min(axis=dim, keepdims=True)
     return x.reading.exact(xp.leaf(torch.from_numpy(whole.astype(np.float64))))
 
 
 def _moved(x: Number, move: Callable[[Array], Array]) -> Number:
     t = x.t if isinstance(x.t, float) else move(x.reading.backend.filled(x.t, x.v))
+    v = x.v.each(move) if isinstance(x.v, Double) else move(x.v)
     may, beyond = (None if mask is None else move(_wide(mask, x.v)) for mask in (x.may, x.beyond))
-    return Number(x.reading, move(x.v), t, may, beyond=beyond)
+    return Number(x.reading, v, t, may, beyond=beyond)
 
 
 def _joined(parts: Sequence[Number], join: Callable[[list[Array]], Array]) -> Number:
@@ -150,5 +152,11 @@ def _wide(may: Array, v: Array) -> Array:
     return may.expand(v.shape) if isinstance(may, torch.Tensor) else np.broadcast_to(may, v.shape)
 
 
+def _word(a: Array) -> Array:
+    return a.hi if isinstance(a, Double) else a
+
+
 def _concatenate(arrays: list[Array], dim: int) -> Array:
+    if isinstance(arrays[0], Double):
+        return joined(arrays, dim)
     return torch.cat(arrays, dim) if isinstance(arrays[0], torch.Tensor) else np.concatenate(arrays, axis=dim)
