@@ -460,7 +460,7 @@ def special_row(contract: Contract, case: Case, situation: int) -> SpecialRow | 
 
 
 def situation_of(contract: Contract, case: Case, output: Output) -> torch.Tensor:
-    """The number of the situation that each element of an output belongs to, int64 of the output's shape.
+    """The number of the situation that each element of an output belongs to, int64 of the output's shape (a view).
 
     -1 where a row axis longer than 1 is missing from the output, so that no single situation decides it.
     """
@@ -468,7 +468,8 @@ def situation_of(contract: Contract, case: Case, output: Output) -> torch.Tensor
 
     contract = contract.at(case.sizes)
     axes = contract.axes(output.shape, case.sizes, case.scalars)
-    numbers = torch.zeros([axis.length for axis in axes], dtype=torch.int64)
+    shape = [axis.length for axis in axes]
+    numbers = torch.zeros([1] * len(axes), dtype=torch.int64)
     labels = [axis.label for axis in axes]
     pitch = 1
     for axis in reversed(contract.row_labels(case.sizes, case.scalars)):
@@ -477,6 +478,6 @@ def situation_of(contract: Contract, case: Case, output: Output) -> torch.Tensor
             along[labels.index(axis.label)] = axis.length
             numbers = numbers + pitch * torch.arange(axis.length).reshape(along)
         elif axis.length != 1:
-            return torch.full_like(numbers, -1)
+            return torch.full((), -1).expand(shape)
         pitch *= axis.length
-    return numbers
+    return numbers.expand(shape)

@@ -19,7 +19,7 @@ import torch
 from harness import formats
 from harness.arithmetic import Arithmetic
 from harness.case import Case, situation_of
-from harness.checks.sentence import Judgement, Target, joined, judge
+from harness.checks.sentence import Joined, Judgement, Target, judge
 from harness.contracts import Contract, written
 from harness.errors import HarnessError
 from harness.formats import Format
@@ -238,7 +238,7 @@ class _Launch:
         if len(pieces) == 1:
             return readings[0].outputs[number]
         axis = pieces[0].axis(self.contract.outputs[number].shape)
-        return joined([reading.outputs[number] for reading in readings], axis)
+        return Joined([reading.outputs[number] for reading in readings], axis)
 
     def _again(self, outputs: list[Judgement], number: int, tier: int, escalated: Counter[str]) -> None:
         """One situation judged by a reading, and by the next where that too leaves it open."""

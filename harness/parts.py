@@ -17,7 +17,7 @@ from harness.case import Case
 from harness.contracts import Contract, Written
 from harness.shapes import AxisLabel
 
-PART = 1 << 15
+PART = 1 << 17
 """Elements of a part: a few dozen float64 arrays of so many fit into a cache of some MiB."""
 
 

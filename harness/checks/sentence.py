@@ -84,19 +84,37 @@ class Judgement:
         return _accepts(got, self.lo, self.hi, self.may, self.largest)
 
 
-def joined(parts: Sequence[Judgement], axis: int) -> Judgement:
-    """The judgement of an output from those of its parts along an axis."""
-    fields: dict[str, Any] = {}
-    for item in dataclasses.fields(Judgement):
-        values = [getattr(part, item.name) for part in parts]
-        fields[item.name] = torch.cat(values, axis) if isinstance(values[0], torch.Tensor) else values[0]
-    return Judgement(**fields)
+class Joined(Judgement):
+    """The judgement of an output from those of its parts along an axis, each field put together when it is read."""
+
+    parts: Sequence[Judgement]
+    axis: int
+
+    def __init__(self, parts: Sequence[Judgement], axis: int) -> None:
+        self.__dict__.update(parts=parts, axis=axis, largest=parts[0].largest, candidates=None)
+        if parts[0].candidates is not None:
+            self.__dict__["candidates"] = self._put_together("candidates")
+
+    def __getattr__(self, name: str) -> torch.Tensor:
+        if name not in _FIELDS:
+            raise AttributeError(name)
+        field = self.__dict__[name] = self._put_together(name)
+        return field
+
+    def _put_together(self, name: str) -> torch.Tensor:
+        return torch.cat([getattr(part, name) for part in self.parts], self.axis)
+
+
+_FIELDS = frozenset(item.name for item in dataclasses.fields(Judgement))
 
 
 def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
     """Judge ``got`` (float64 values of the output's format or integer dtype) by an answer of the same shape."""
     if target.kind == "choice":
         return _judge_choice(got, answer)
+    ordinary = _judge_ordinary(got, answer, target)
+    if ordinary is not None:
+        return ordinary
     low_word: torch.Tensor | float = 0.0
     if isinstance(answer.value, torch.Tensor):
         value, t, may = answer.value, answer.t, answer.may
@@ -131,6 +149,52 @@ def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
         decisive=~_accepts(torch.zeros_like(got), lo, hi, may, largest),
         largest=largest,
     )
+
+
+def _judge_ordinary(got: torch.Tensor, answer: Answer, target: Target) -> Judgement | None:
+    """The same in fewer steps, for floating-point numbers that are all finite, without flags, far from overflow."""
+    value, t, fmt = answer.value, answer.t, target.fmt
+    if target.kind != "number" or fmt is None or answer.flagged or not isinstance(value, torch.Tensor):
+        return None
+    largest = _magnitude(value) + float(t.amax()) if value.numel() else 0.0
+    if not (largest < fmt.max and _magnitude(got) <= fmt.max):
+        return None
+    lo, hi = value - t, value + t
+    if target.rounds:
+        lo, hi = formats.round_to(lo, fmt), formats.round_to(hi, fmt)
+    right = lo <= got
+    right &= got <= hi
+    allowed = _allowed(value, t, target)
+    ratio = got - value
+    ratio.abs_()
+    ratio /= allowed
+    if not float(ratio.amax() if ratio.numel() else 0.0) < torch.inf:
+        torch.nan_to_num_(ratio, nan=0.0, posinf=torch.inf)  # 0 of 0, where the value is exact
+    includes_zero = lo <= 0
+    includes_zero &= hi >= 0
+    nowhere = torch.zeros((), dtype=torch.bool, device=value.device).expand(value.shape)
+    return Judgement(
+        right=right,
+        lo=lo,
+        hi=hi,
+        ratio=ratio,
+        allowed=allowed,
+        value=value,
+        t=t,
+        may=answer.may,
+        unspecified=nowhere,
+        unbounded=nowhere,
+        decisive=~includes_zero,
+        largest=fmt.max if target.saturate else torch.inf,
+    )
+
+
+def _magnitude(a: torch.Tensor) -> float:
+    """The largest |a|; NaN where there is one."""
+    if a.numel() == 0:
+        return 0.0
+    low, high = torch.aminmax(a)
+    return max(float(high), -float(low)) if bool(low <= high) else float("nan")
 
 
 def _allowed(value: torch.Tensor, t: torch.Tensor, target: Target) -> torch.Tensor:

@@ -18,7 +18,6 @@ the keys, rounded and subtracted; 5u each exp. Higham, 2nd ed., ch. 3; the teles
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.formats import Format
@@ -104,10 +103,8 @@ def softmax_average(
         return xp.where(least > 0, xp.minimum(xp.divide(total, safe), most), most)
 
     value = xp.divide(xp.matmul(weights.w, v.v), weights.total)
-    distance = abs(v.v[..., None, :, :] - value[..., :, None, :])
-    distance = xp.where(weights.visible[..., None], distance, zero)
-    furthest = _over_keys(xp.amax, distance)
-    spread = bounded(_over_keys(xp.sum, weights.error[..., None] * distance), furthest)
+    moved_by, furthest = xp.distances(weights.error, weights.visible, v.v, value)
+    spread = bounded(moved_by, furthest)
 
     size = abs(v.v)
     rescalings, narrow = _rescalings(z), stored[probabilities]
@@ -265,8 +262,3 @@ def _narrower(z: Number, place: str | None) -> Format | None:
     if stored is None or (accumulator is not None and stored.precision >= accumulator.precision):
         return None
     return stored
-
-
-def _over_keys(reduce: Callable[[Array, int], Array], values: Array) -> Array:
-    """A reduction of [..., S, T, D] over T: [..., S, D]."""
-    return reduce(values, len(values.shape) - 2)[..., 0, :]

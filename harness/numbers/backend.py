@@ -18,6 +18,9 @@ from harness.formats import Format
 
 Array = Any
 
+_TOGETHER = 1 << 16
+"""Elements of an array that is worked on a part at a time, so that it stays in a cache."""
+
 LARGEST_MAGNITUDE = 1 << 14
 """Exponent beyond which no function of an mpmath number is evaluated: of arguments that are exponentials."""
 
@@ -49,6 +52,7 @@ class Backend(Protocol):
     def any_so_far(self, mask: Array, dim: int) -> Array: ...
     def along(self, values: list[float], dim: int, like: Array) -> Array: ...
     def matmul(self, a: Array, b: Array) -> Array: ...
+    def distances(self, weight: Array, present: Array, v: Array, c: Array) -> tuple[Array, Array]: ...
     def half_ulp(self, a: Array, fmt: Format) -> Array: ...
 
 
@@ -184,6 +188,31 @@ class Float64:
     def matmul(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         return a @ b
 
+    def distances(
+        self, weight: torch.Tensor, present: torch.Tensor, v: torch.Tensor, c: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Σⱼ weightⱼ |vⱼ - c| and maxⱼ |vⱼ - c| over the present j, [..., S, D], a few rows of S at a time.
+
+        weight, present: [..., S, T]; v: [..., T, D]; c: [..., S, D].
+        """
+        rows, keys = c.shape[:-1], v.shape[-2]
+        v = v.expand(*rows[:-1], keys, v.shape[-1]).reshape(-1, *v.shape[-2:])
+        weight, present = (a.expand(*rows, keys).reshape(len(v), -1, 1, keys) for a in (weight, present))
+        centres = c.reshape(len(v), -1, 1, c.shape[-1])
+        everything = bool(present.all())
+        total, furthest = torch.empty_like(centres), torch.empty_like(centres)
+        step = max(1, _TOGETHER // max(v[0].numel(), 1)) if len(v) else 1
+        for group in range(len(v)):
+            for start in range(0, centres.shape[1], step):
+                part = (group, slice(start, start + step))
+                distance = v[group] - centres[part]
+                distance.abs_()
+                if not everything:
+                    distance = torch.where(present[part].movedim(-1, -2), distance, 0.0)
+                torch.matmul(weight[part], distance, out=total[part])
+                torch.amax(distance, -2, keepdim=True, out=furthest[part])
+        return total.reshape(c.shape), furthest.reshape(c.shape)
+
     def half_ulp(self, a: torch.Tensor, fmt: Format) -> torch.Tensor:
         result: torch.Tensor = formats.half_ulp(a, fmt)
         return result
@@ -293,6 +322,15 @@ class Multiprecision:
     def matmul(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         products = np.expand_dims(a, -1) * np.expand_dims(b, -3)
         return np.squeeze(self.sum(products, products.ndim - 2), -2)
+
+    def distances(
+        self, weight: np.ndarray, present: np.ndarray, v: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        distance = abs(v[..., None, :, :] - c[..., :, None, :])
+        distance = self.where(present[..., None], distance, self.scalar(0.0))
+        axis = distance.ndim - 2
+        total = self.sum(weight[..., None] * distance, axis)
+        return total[..., 0, :], self.amax(distance, axis)[..., 0, :]
 
     def half_ulp(self, a: Array, fmt: Format) -> np.ndarray:
         return np.asarray(np.frompyfunc(functools.partial(self._half_ulp, fmt=fmt), 1, 1)(a), dtype=object)

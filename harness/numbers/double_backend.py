@@ -125,6 +125,12 @@ class DoubleDouble(Float64):
             total = part if total is None else double.add(total, part)
         return Double(super().matmul(first.hi, second.hi)) if total is None else total
 
+    def distances(self, weight: Any, present: torch.Tensor, v: Any, c: Any) -> Any:
+        """Of high words: an error's share. What of |v - c| they lose is 2^-53 of v and c, as of a sum of them."""
+        near, far = super().distances(_word(weight), present, _word(v), _word(c))
+        slack = 2.0**-52 * (abs(v).amax(-2, keepdim=True) + abs(c))
+        return near + _word(weight).sum(-1, keepdim=True) * slack, far + slack
+
     def half_ulp(self, a: Any, fmt: Format) -> torch.Tensor:
         return super().half_ulp(_word(a), fmt)
 

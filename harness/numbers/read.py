@@ -34,7 +34,7 @@ class Answer:
     value, t: float64 tensors, or mpmath numbers of ``context`` in object arrays; the value may be a Double.
     may: flags (uint8), LOST where the reading does not know the answer. t is never NaN nor negative, 0 where
     the value is not finite, and inf where nothing can be said. radius: the share of t by which the value may
-    be off, which t includes.
+    be off, which t includes. flagged: whether some may is not 0.
     """
 
     value: Any
@@ -42,11 +42,12 @@ class Answer:
     may: Any
     context: Any = None
     radius: float = 0.0
+    flagged: bool = True
 
     @property
     def lost(self) -> bool:
         """Whether some element needs a wider reading."""
-        return bool(((self.may & LOST) != 0).any())
+        return self.flagged and bool(((self.may & LOST) != 0).any())
 
 
 def read_float64(
@@ -65,13 +66,15 @@ def read_float64(
     radius = max(ORACLE_SHARE, share(model, FLOAT64_U, terms(arguments.values())))
     answers = []
     for number, shape in zip(_evaluate(definition, arguments, reading, len(shapes)), shapes, strict=True):
-        t = reading.backend.filled(number.t, number.v) * (1 + radius)
-        may = torch.zeros_like(t, dtype=torch.uint8) if number.may is None else number.may
+        t = reading.backend.filled(number.t * (1 + radius), number.v)
+        flagged, may = number.may is not None, number.may
+        if may is None:
+            may = torch.zeros((), dtype=torch.uint8).expand(t.shape)
         if number.beyond is not None:
             may = torch.where(number.beyond, may & ~LOST, may)
         shape = tuple(number.v.shape) if shape is None else shape
         value, t = number.v.reshape(shape), t.reshape(shape)
-        answers.append(Answer(value, t, may.reshape(shape), radius=radius))
+        answers.append(Answer(value, t, may.reshape(shape), radius=radius, flagged=flagged))
     return answers
 
 
