@@ -69,14 +69,14 @@ class Tally:
             self.largest_ratio, self.largest_ratio_case = other.largest_ratio, other.largest_ratio_case
 
     def outcome(self, findings: list[Finding]) -> Outcome:
-        """The outcome of one format: PASS needs something judged and half of its situations decisive."""
+        """The outcome of one format: PASS needs half of its situations decisive, and half of its elements bounded."""
         if findings:
             return "ERROR" if all(finding.check in ERRORS for finding in findings) else "FAIL"
         if self.elements == 0:
             return "EMPTY" if self.empty_launches and not self.declined else "INCONCLUSIVE"
-        if self.cut_short or 2 * self.decisive_situations < max(self.plain_situations, 1):
-            return "INCONCLUSIVE"
-        return "PASS"
+        decisive = 2 * self.decisive_situations >= max(self.plain_situations, 1)
+        bounded = 2 * self.unbounded <= self.elements
+        return "PASS" if decisive and bounded and not self.cut_short else "INCONCLUSIVE"
 
     def reason(self, findings: list[Finding]) -> str:
         """Why the format is inconclusive or empty, in words; "" otherwise."""
@@ -91,6 +91,11 @@ class Tally:
             return "nothing was judged"
         if self.cut_short:
             return "the time limit cut the search short"
+        if 2 * self.unbounded > self.elements:
+            return (
+                f"{self.unbounded} of {self.elements} elements have no finite bound: claim less error, "
+                "or judge shorter rows (--domain max_elements=N)"
+            )
         return (
             f"{self.decisive_situations} of {self.plain_situations} situations are decisive: "
             "zeros in place of the others would pass"

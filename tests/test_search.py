@@ -99,3 +99,44 @@ def test_a_device_that_is_lost_ends_the_search_with_a_crash(monkeypatch: pytest.
     assert (found.check, verdict.outcome, found.case) == ("crashes", "ERROR", cases[-1])
     assert found.message == "the CUDA context broke: CUDA error: an illegal memory access was encountered"
     assert list(verdict.tallies) == ["float32"] and verdict.tallies["float32"].launches == 2
+
+
+def zero_beyond_65536(x: torch.Tensor, dim: int) -> torch.Tensor:
+    out = softmax(x, dim).contiguous()
+    out.view(-1)[65536:] = 0
+    return out
+
+
+def test_a_claim_under_which_anything_goes_explains_nothing() -> None:
+    """Over rows this long, float16 accumulation has no bound at all: zeros would be right."""
+    verdict = harness.check(zero_beyond_65536, references.softmax, "float16")
+    assert verdict.outcome == "FAIL" and not verdict.claim
+
+
+def test_a_claim_without_a_bound_for_most_elements_is_inconclusive() -> None:
+    verdict = harness.check(softmax, references.softmax, "float16", claims={"accumulator": "float16"})
+    assert verdict.outcome == "INCONCLUSIVE"
+    assert "elements have no finite bound" in str(verdict)
+    short = {"max_elements": 4096}
+    verdict = harness.check(
+        softmax, references.softmax, "float16", claims={"accumulator": "float16"}, domain=short
+    )
+    assert verdict.outcome == "PASS"
+
+
+def test_formats_that_no_claim_explains_leave_the_others_unexplained() -> None:
+    """Wrong by far in float32, and in float16 by what float16 accumulation would cost."""
+
+    def kernel(x: torch.Tensor, dim: int) -> torch.Tensor:
+        return (torch.softmax(x.double(), dim) * 1.004).to(x.dtype)
+
+    alone = harness.check(kernel, references.softmax, "bfloat16")
+    both = harness.check(kernel, references.softmax, ("float32", "bfloat16"))
+    assert alone.outcome == both.outcome == "FAIL"
+    assert not both.claim and not any(found.explanation for found in both.findings)
+
+
+def test_a_format_is_searched_alike_whatever_others_are_judged() -> None:
+    alone = harness.check(softmax, references.softmax, "bfloat16", examples=60)
+    among = harness.check(softmax, references.softmax, examples=60)
+    assert alone.tallies["bfloat16"].families == among.tallies["bfloat16"].families

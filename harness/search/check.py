@@ -39,8 +39,8 @@ One of the covering list counts its share of the examples at most, so that the l
 COVERING = 22
 """Launches of the covering list per DEFAULT_EXAMPLES; Hypothesis draws what follows."""
 
-MOST_CONFIRMING = 500
-"""Situations that must be right under a claim before a verdict names it, where the search had no number."""
+CONFIRMING = 500
+"""Situations that must be right under a claim before a verdict names it, at the least."""
 
 DEVICE_LOST = frozenset({"raises", "hangs", "out of bounds"})
 """Failures after which a device may answer nothing more, so that the case is reported as it is."""
@@ -100,10 +100,10 @@ def check(
     searches: list[FormatSearch] = []
     interrupted = False
     try:
-        for number, fmt in enumerate(wanted):
+        for fmt in wanted:
             known = [found for search in searches for found in search.findings]
             searches.append(
-                FormatSearch(subject, fmt, seed + number, examples, share, progress, shrink, known)
+                FormatSearch(subject, fmt, seed + _place(fmt), examples, share, progress, shrink, known)
             )
             searches[-1].run()
         if shrink:
@@ -184,14 +184,14 @@ class FormatSearch:
 
     def run(self) -> None:
         """Search until the situations are done, the time is spent, or a failure is found and reduced."""
-        failing = self._search(self.subject, self.tally)
+        failing = self._search(self.subject, self.tally, self.examples)
         if failing is not None:
             self.conclude(failing)
 
-    def _search(self, subject: Subject, tally: Tally) -> Trial | None:
+    def _search(self, subject: Subject, tally: Tally, examples: int | None) -> Trial | None:
         """Run cases within the budget; the first trial that fails, or None."""
         spent = 0
-        for number, (phase, case) in enumerate(self._cases()):
+        for number, (phase, case) in enumerate(self._cases(examples)):
             trial = _tried(subject, case, thorough=number % 3 != 1)
             tally.add(trial.tally)
             if tally is self.tally:
@@ -200,20 +200,16 @@ class FormatSearch:
                 return trial
             most = MOST_COUNTED if phase == "searching" else DEFAULT_EXAMPLES // COVERING
             spent += min(max(trial.tally.situations, LEAST_COUNTED), most)
-            if spent >= (self.examples or MOST_CONFIRMING) and (
-                self.examples is not None or tally is not self.tally
-            ):
+            if examples is not None and spent >= examples:
                 return None
             if self.deadline is not None and time.monotonic() > self.deadline and tally is self.tally:
-                tally.cut_short = self.examples is not None
+                tally.cut_short = examples is not None
                 return None
         return None
 
-    def _cases(self) -> Iterator[tuple[Phase, Case]]:
+    def _cases(self, examples: int | None) -> Iterator[tuple[Phase, Case]]:
         covering = cover(self.subject.contract, self.fmt, self.subject.domain, self.seed)
-        launches = (
-            COVERING if self.examples is None else max(1, round(COVERING * self.examples / DEFAULT_EXAMPLES))
-        )
+        launches = COVERING if examples is None else max(1, round(COVERING * examples / DEFAULT_EXAMPLES))
         for case in islice(covering, launches):
             yield "covering", case
         for case in drawn(self.subject.contract, self.fmt, self.subject.domain, seed=self.seed):
@@ -238,8 +234,8 @@ class FormatSearch:
             self.findings.append(finding(self.subject, small.failure, small.trial.case))
 
     def still_wrong(self, subject: Subject) -> Trial | None:
-        """The first trial that is wrong with a subject of looser claims, over the same cases."""
-        return self._search(subject, Tally())
+        """The first trial that is wrong with a subject of looser claims, over the same cases and more."""
+        return self._search(subject, Tally(), max(self.examples or 0, CONFIRMING))
 
     def report(self, phase: Phase) -> None:
         """Tell the watcher where the search stands."""
@@ -259,20 +255,38 @@ class FormatSearch:
 
 
 def explain(searches: list[FormatSearch]) -> None:
-    """Name the claim that makes every finding right: one for all formats, else one for each."""
+    """Name the claim that makes every finding right: one for all formats, else one for each of them.
+
+    Where no claim explains one of the formats, none is named for the others: the mistake is likely the same.
+    """
     failing = [search for search in searches if search.failing]
-    for group in [failing, *([search] for search in failing)]:
-        if not group or all(found.explanation for search in group for found in search.findings):
-            continue
-        group[0].report("explaining")
-        trials = [trial for search in group for trial in search.failing]
+    if not failing:
+        return
+    claims = [_claim(failing)] * len(failing)
+    if not claims[0] and len(failing) > 1:
+        claims = []
+        for search in failing:
+            claims.append(_claim([search]))
+            if not claims[-1]:
+                return
+    for search, claim in zip(failing, claims, strict=True):
+        search.findings = [replace(found, explanation=claim) for found in search.findings]
 
-        def still_wrong(subject: Subject, group: list[FormatSearch] = group) -> Trial | None:
-            return next(filter(None, (search.still_wrong(subject) for search in group)), None)
 
-        claim = right_if(group[0].subject, trials, still_wrong)
-        for search in group if claim else ():
-            search.findings = [replace(found, explanation=claim) for found in search.findings]
+def _place(fmt: Format | str) -> int:
+    """A number of its own for every format, so that its search is the same whatever others are judged."""
+    names = [*FORMATS, *(name for name in formats.FORMATS if name not in FORMATS)]
+    return names.index(name_of(fmt)) if name_of(fmt) in names else len(names)
+
+
+def _claim(searches: list[FormatSearch]) -> str:
+    searches[0].report("explaining")
+    trials = [trial for search in searches for trial in search.failing]
+
+    def still_wrong(subject: Subject) -> Trial | None:
+        return next(filter(None, (search.still_wrong(subject) for search in searches)), None)
+
+    return right_if(searches[0].subject, trials, still_wrong)
 
 
 def make_subject(

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from harness import formats, oracle
 from harness.arithmetic import Arithmetic
 from harness.trial import Subject, Trial
@@ -24,8 +26,9 @@ def right_if(subject: Subject, failing: Sequence[Trial], search: Callable[[Subje
 
     failing: trials of any formats; one claim must explain all. search: searches again with a subject of
     looser claims, and returns a trial that is wrong even then; such a trial must be explained by the next
-    claim too. A claim under which anything goes explains nothing: some of what was
-    wrong must still be told from zero, or be small by nature (a sum that cancels, a subnormal number).
+    claim too. A claim under which anything goes explains nothing: in each trial, some of what was wrong must
+    still have a bound or be what an overflow gives, and in one be told from zero or be small by nature (a sum
+    that cancels, a subnormal number that the claim flushes).
     """
     if not failing or any(failure.check not in NUMERICAL for trial in failing for failure in trial.failures):
         return ""
@@ -47,7 +50,7 @@ def right_if(subject: Subject, failing: Sequence[Trial], search: Callable[[Subje
 
 
 def _explains(subject: Subject, looser: Arithmetic, wrong: Sequence[Trial]) -> bool:
-    """Whether everything is right under looser claims, and something of it decidedly so."""
+    """Whether everything is right under looser claims, some of each trial within a bound, and something decidedly."""
     telling = False
     for trial in reversed(wrong):
         contract = subject.contract.at(trial.case.sizes)
@@ -55,9 +58,16 @@ def _explains(subject: Subject, looser: Arithmetic, wrong: Sequence[Trial]) -> b
         if not all(bool(output.right.all()) for output in judged):
             return False
         tiny = _smallest_normal(oracle.dtype_under_test(subject.contract, trial.case))
-        for output, before, plain in zip(judged, trial.judgements, trial.plain, strict=True):
-            vague = (output.lo <= 0) & (output.hi >= 0) & (output.value.abs() >= tiny) & plain
-            telling |= bool((~before.right & ~vague).any())
+        flushed = 4 * tiny if looser.flush != subject.arithmetic.flush else 0.0
+        bounded = False
+        for output, before, plain, got in zip(judged, trial.judgements, trial.plain, trial.got, strict=True):
+            small = (output.lo >= -flushed) & (output.hi <= flushed)
+            vague = (output.lo <= 0) & (output.hi >= 0) & ~small & plain
+            wrongly = ~before.right
+            bounded |= bool((wrongly & (~output.unbounded | ~torch.isfinite(got))).any())
+            telling |= bool((wrongly & ~vague & ~output.unbounded & ~output.unspecified).any())
+        if not bounded:
+            return False
     return telling
 
 
