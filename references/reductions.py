@@ -47,8 +47,8 @@ _PARTIALS = {"partials": "partial sums of blocks are stored in the input's forma
     roundings=_PARTIALS,
 )
 def sum(x: Number, dim: int) -> Number:
-    """Σ xᵢ; 0 over an empty axis."""
-    return numbers.sum(x, dim, partials="partials")
+    """Σ xᵢ; 0 over an empty axis. Exact before the last rounding where every partial sum is, in any order."""
+    return numbers.exact_sum(x, dim, partials="partials")
 
 
 @contract(

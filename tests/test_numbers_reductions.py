@@ -16,7 +16,7 @@ import references
 from harness import numbers
 from harness.arithmetic import Arithmetic
 from harness.formats import BFLOAT16, FLOAT16, FLOAT32, Format, round_to
-from harness.numbers import read_float64
+from harness.numbers import read_exactly, read_float64
 
 FORMATS = [FLOAT32, FLOAT16, BFLOAT16]
 MISSES: list[int | str] = [0, 2, -2, "random"]
@@ -75,6 +75,35 @@ def test_sum_in_every_order(fmt: Format, n: int) -> None:
         assert min(depth, n - 1) <= held_to.reduction_depth(n)  # adding the zeros of a padded row is exact
         attack(row_sum, {"x": x}, exact, {name: total[:, None]}, held_to)
         attack(row_sum, {"x": x}, exact, {name: total[:, None]}, model(fmt, depth=depth))
+
+
+def exact_rows(fmt: Format, n: int) -> Array:
+    """[16, n]: multiples of a power of two that add up to less than 2^p of it, some to 0, and two that do not."""
+    random = np.random.default_rng(n)
+    most = int(1 / fmt.u / n)
+    x = random.integers(-most, most + 1, (16, n)).astype(np.float64) * np.exp2(np.arange(-8, 8))[:, None] / 4
+    x[2, : n // 2], x[2, n // 2 :] = 1.0 + np.arange(n // 2) % most, -1.0 - np.arange(n - n // 2) % most
+    x[-1], x[-2] = 1.0, 1.0
+    x[-1, 0], x[-2, 0] = 1 / fmt.u, 2 / fmt.u
+    return round_to(x, fmt)
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("n", [2, 17, 100])
+def test_sums_of_multiples_of_one_power_of_two_are_exact_in_every_order(fmt: Format, n: int) -> None:
+    x = exact_rows(fmt, n)
+    exact = truth(exact_sum, x)
+    held = {name: order(Unit(fmt), x)[0][:, None] for name, order in ORDERS.items()}
+    contract = references.sum
+    attack(lambda x: contract(x, -1), {"x": x}, exact, held, model(fmt, depth="sequential"))
+    for claimed in ({}, {"flush": "all"}, {"flush": "all", "roundings": ("partials",)}):
+        held_to = Arithmetic(accumulator=fmt.name, **claimed).model(contract, fmt)
+        for read in (read_float64, read_exactly):
+            answer = read(lambda x: contract(x, -1), {"x": torch.from_numpy(x)}, held_to, [(16,)])[0]
+            assert not answer.lost
+            t = np.array([float(v) for v in answer.t.flatten()])
+            assert (t[14:] > 0).all()
+            assert ((t[10:14] < 1e-30) == ("roundings" not in claimed)).all()  # mpmath adds its own radius
 
 
 SATURATING: dict[str, tuple[Callable[[Unit, Array], tuple[Array, int]], Array, dict[str, Any]]] = {

@@ -52,6 +52,18 @@ def test_a_result_in_the_memory_of_an_argument_is_kept_when_that_is_restored() -
         assert found.findings[0].check == "repeatable", str(found)
 
 
+def test_the_last_rounding_of_a_sum_may_not_go_away_from_zero_at_ties() -> None:
+    def half_away(x: torch.Tensor, dim: int) -> torch.Tensor:
+        total = x.float().sum(dim)
+        bits = total.view(torch.int32)
+        away = ((bits + 0x8000) & -0x10000).view(torch.float32)
+        return torch.where(total.isfinite(), away, total).to(torch.bfloat16)
+
+    found = harness.check(half_away, references.sum, "bfloat16", shrink=False)
+    assert found.outcome == "FAIL"
+    assert found.findings[0].check == "accuracy", str(found)
+
+
 def test_small_weights_of_a_softmax_in_float64_are_judged() -> None:
     """Rows of large differences: the small weights are normal numbers, and 0 is wrong for them."""
 

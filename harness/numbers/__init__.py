@@ -12,7 +12,7 @@ from harness.numbers.averages import log_sum_exp, softmax_average
 from harness.numbers.dots import matmul
 from harness.numbers.double_reading import read_double
 from harness.numbers.elementary import absolute, cos, erf, exp, log, rsqrt, sin, sqrt, tanh
-from harness.numbers.exactness import exact_where, left_open, looser, whole
+from harness.numbers.exactness import exact_sum, exact_where, left_open, looser, whole
 from harness.numbers.model import Dot, Model, oracle_model
 from harness.numbers.number import Number, scalar
 from harness.numbers.read import Answer, read_exactly, read_float64
@@ -49,6 +49,7 @@ __all__ = [
     "cos",
     "cumsum",
     "erf",
+    "exact_sum",
     "exact_where",
     "exp",
     "expand",

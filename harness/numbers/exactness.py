@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from harness.formats import FLOAT64
 from harness.numbers.backend import Array
-from harness.numbers.number import UNSPECIFIED, Number, combined, joined
+from harness.numbers.number import UNSPECIFIED, Number, combined, is_zero, joined
+from harness.numbers.reductions import axis_of, flushable, sum
 
 
 def looser(a: Number, b: Number) -> Number:
@@ -15,6 +17,27 @@ def looser(a: Number, b: Number) -> Number:
     return Number(
         a.reading, a.v, xp.maximum(xp.filled(a.t, a.v), xp.filled(b.t, a.v)), combined(a.may, b.may)
     )
+
+
+def exact_sum(x: Number, dim: int, partials: str | None = None) -> Number:
+    """Σ xᵢ, without error in rows whose partial sums the accumulator holds in any order.
+
+    So it does where all terms are multiples of one ulp of Σ|xᵢ|. For sums that are added and nothing else: a
+    mean that is made of running means, or of quotients, rounds all the same. partials: as of a sum; under its
+    claim nothing is exact, and where sums may be flushed only those without digits that small.
+    """
+    total = sum(x, dim, partials=partials)
+    xp, model = x.reading.backend, x.reading.model
+    if not is_zero(x.t) or (partials or "") in model.roundings:
+        return total
+    axis, _ = axis_of(x, dim)
+    size = xp.sum(abs(x.v), axis)
+    step = 2 * xp.half_ulp(size, model.accumulator or FLOAT64)
+    rounds = xp.any_along(~(xp.divide(x.v, step) % 1 == 0), axis)
+    if model.flush == "all":
+        rounds = rounds | xp.any_along(flushable(x), axis)
+    exact = ~rounds & (size < model.overflow)
+    return Number(x.reading, total.v, xp.where(exact, xp.scalar(0.0), total.t), total.may)
 
 
 def whole(a: Number, dim: int) -> Array:
