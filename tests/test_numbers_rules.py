@@ -22,8 +22,8 @@ from judging import Array, attack, elementwise, model, mp, narrower, rejected
 import references
 from harness import numbers
 from harness.arithmetic import Arithmetic
-from harness.formats import BFLOAT16, FLOAT16, FLOAT32, Format, round_to
-from harness.numbers import read_float64
+from harness.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Format, round_to
+from harness.numbers import read_exactly, read_float64
 from harness.numbers.backend import Float64
 from harness.numbers.number import Reading
 
@@ -356,6 +356,22 @@ def test_scaled_exponential_needs_its_claim(offset: float) -> None:
     assert rejected(_exp_of_difference, arguments, exact, held, narrower(claimed))
     if abs(offset) > 100:
         assert rejected(_exp_of_difference, arguments, exact, held, model())
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+@pytest.mark.parametrize("fmt", [FLOAT32, FLOAT64], ids=lambda fmt: fmt.name)
+def test_gelu_is_known_far_from_0(approximate: str, fmt: Format) -> None:
+    """Where erf and tanh are flat, errors of their arguments are none of theirs, however large."""
+    x = torch.tensor(
+        [1e10, 1e20, 1e37, -1e10, -1e20, -1e37] + [1e300, -1e300] * (fmt is FLOAT64), dtype=torch.float64
+    )
+    arguments = {"x": x, "approximate": approximate}
+    held_to = Arithmetic().model(references.gelu, fmt)
+    read = read_float64 if fmt is FLOAT32 else read_exactly
+    answer = read(references.gelu.definition, arguments, held_to, [tuple(x.shape)])[0]
+    assert answer.context is None or answer.context.prec == 140
+    for t, size in zip(answer.t.tolist(), x.abs().tolist(), strict=True):
+        assert float(t) <= 16 * fmt.u * size
 
 
 def test_host_and_kernel_arithmetic_on_a_scalar_are_both_right() -> None:

@@ -165,8 +165,8 @@ def tanh(a: Number) -> Number:
     """tanh: ta·sech²(nearest point to 0 of [a - ta, a + ta]), then c u |v| and underflow."""
 
     def slope(xp: Backend, nearest: Array) -> Array:
-        value = xp.apply("tanh", nearest)
-        return 1 - value * value
+        decay = xp.apply("exp", -2 * nearest)
+        return xp.divide(4 * decay, (1 + decay) ** 2)
 
     return _sigmoidal("tanh", a, slope, 1.0)
 
@@ -189,7 +189,7 @@ def _sigmoidal(name: str, a: Number, slope: Callable[[Backend, Array], Array], s
     spread: Array = 0.0
     if not a.exact:
         nearest = xp.maximum(abs(a.v) - a.t, xp.scalar(0.0))
-        spread = xp.minimum(a.t * (slope(xp, nearest) + 2.0**-50), xp.scalar(2.0))
+        spread = xp.minimum(a.t * slope(xp, nearest), xp.scalar(2.0))
     t = rounding(v, spread, model.errors[name] * model.u)
     t = with_underflow(reading, v, t, steepest * model.underflow(name))
     may = None
