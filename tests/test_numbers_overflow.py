@@ -22,7 +22,7 @@ from judging import Array, model
 from harness import numbers
 from harness.checks.sentence import Target, judge
 from harness.formats import FLOAT16, FLOAT32, FLOAT64, Format, round_to
-from harness.numbers import Answer, Model, read_exactly, read_float64
+from harness.numbers import Answer, Model, read_double, read_exactly, read_float64
 from harness.numbers.number import LOST, NAN, NINF, PINF, UNSPECIFIED
 from references import log_softmax, logsumexp, softmax
 
@@ -214,6 +214,20 @@ def test_a_divisor_beyond_float64_needs_no_wider_reading(definition: Callable[..
     values = [0.0, 1e-40, -1e-36, 1.0, -1e30, math.inf, -math.inf, math.nan]
     for got in (round_to(a.value, FLOAT32), *(zeros + value for value in values)):
         assert torch.equal(a.accepts(got), b.accepts(got))
+
+
+def test_what_float64_holds_is_not_beyond_it() -> None:
+    """silu(-712) is 1e-307: a double-double reading that overflows on the way leaves it to mpmath."""
+    x = torch.tensor([-712.0, -1e300, -1.7e308], dtype=torch.float64)
+    for definition in (
+        lambda x: x / (1.0 + numbers.exp(-x)),
+        lambda x: numbers.prod(numbers.exp(-x[:1]), -1),
+    ):
+        assert read_double(definition, {"x": x}, model(FLOAT64), [None])[0].lost
+        wide = read_exactly(definition, {"x": x}, model(FLOAT64), [None])[0]
+        assert not wide.lost and wide.context.prec == 140
+    product = read_double(lambda x: numbers.prod(x, -1), {"x": x[1:]}, model(FLOAT64), [None])[0]
+    assert product.lost
 
 
 SUMS: dict[str, list[float]] = {

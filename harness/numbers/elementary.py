@@ -73,7 +73,7 @@ def exp(a: Number) -> Number:
     if xp.any(vanished):
         t = xp.where(vanished, xp.scalar(0.0), t)
     beyond = None
-    if overflows is not None:
+    if overflows is not None and model.overflow < FAR:
         beyond = (v == math.inf) & overflows & (a.v - a.t > math.log(FAR)) & (a.v < math.inf)
         if a.may is not None:
             beyond = beyond & ((a.may & LOST) == 0)

@@ -109,8 +109,9 @@ class Model:
 
     @property
     def log2e_rounding(self) -> float:
-        """Rounding of the argument of exp(x) = exp2(x·log2 e) per |x|, in u; 1.5 covers any constant."""
-        return LOG2E_ROUNDINGS.get(self.accumulator.precision, 1.5) if self.accumulator else 1.5
+        """Rounding of the argument of exp(x) = exp2(x·log2 e) per |x|, in u; 1.5 covers any constant. The
+        oracle's exp is no exp2."""
+        return LOG2E_ROUNDINGS.get(self.accumulator.precision, 1.5) if self.accumulator else 0.0
 
     def underflow(self, primitive: str | None = None) -> float:
         """Largest absolute error from underflow: of one rounding, eta; of a primitive of c u, c half ulps of

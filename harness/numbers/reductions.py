@@ -10,6 +10,7 @@ import math
 from harness.numbers.backend import Array, Backend
 from harness.numbers.model import compound
 from harness.numbers.number import (
+    FAR,
     LOST,
     NAN,
     NINF,
@@ -121,7 +122,7 @@ def _beyond_the_reading(product: Number, x: Number, vanishes: Array, dim: int) -
     too, or anything where the partial product of the small factors may vanish before."""
     xp = x.reading.backend
     beyond = xp.isinf(product.v)
-    if not xp.any(beyond):
+    if not (x.reading.model.overflow < FAR and xp.any(beyond)):
         return product
     beyond = beyond & ~xp.any_along(~xp.isfinite(x.v), dim)
     if x.may is not None:
