@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 import harness
@@ -13,7 +14,7 @@ from harness.case import Case, Recipe, Row
 from harness.contracts import Output, contract
 from harness.layouts import Layout
 from harness.numbers import Number
-from harness.search import replay
+from harness.search import explain_bound, replay
 
 
 @contract(args={"x": "*shape"}, returns="*shape", rows="all but last", families=("gaussian", "nan-at"))
@@ -78,3 +79,15 @@ def test_small_weights_of_a_softmax_in_float64_are_judged() -> None:
 
     assert replay(torch.softmax, references.softmax, case).ok
     assert replay(flushed, references.softmax, case).outcome == "FAIL"
+
+
+@pytest.mark.parametrize("fmt", ["float32", "float64"])
+def test_a_bound_is_made_of_its_sources(fmt: str) -> None:
+    """Each taken out of the model in turn, whatever a reading thinks of a model without it."""
+    row = Row("literal", values=("0x0p+0", "-0x1.8p+1", "0x1p+0"))
+    case = Case({"*shape": (3,)}, {"dim": -1}, {"x": Recipe(fmt, Layout((0,)), (row,))})
+    lines = explain_bound(references.softmax, None, case, 0, (1,))
+    for source in ("roundings of reductions", "exp: 5 u", "divide: 5 u"):
+        assert any(source in line for line in lines), lines
+    shares = [float(line.split("(")[1].split(" %")[0]) for line in lines if " %) " in line]
+    assert 99 < sum(shares) < 101

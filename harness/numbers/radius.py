@@ -31,13 +31,14 @@ _PRIMITIVE = 2.0
 def share(model: Model, u: float, terms: int) -> float:
     """The radius of a reading of unit roundoff ``u`` over at most ``terms`` terms, as a share of t.
 
-    Infinite where a claimed depth of 0 allows no error at all.
+    Infinite where a depth of 0, or a primitive without error, allows none at all.
     """
     depth = model.reduction_depth(terms)
     steps = (terms - 1) / depth if depth else 0.0 if terms <= 1 else float("inf")
-    primitives = _PRIMITIVE / min(model.errors.values())
-    if not model.u:
+    least = min(model.errors.values())
+    if not (model.u and least):
         return float("inf")
+    primitives = _PRIMITIVE / least
     return u / model.u * max(_FEWEST_STEPS, steps, primitives)
 
 

@@ -60,13 +60,13 @@ def read_float64(
 
     arguments: exact float64 tensors (or lists or dicts of them) and plain scalars by name. shapes: of the
     outputs, None for one that keeps the definition's. For accumulators up to float32; t includes the oracle's
-    own radius.
+    own radius, or, where a model allows no error somewhere and no share of t is enough, the usual one.
     """
     reading = Reading(Float64(), model)
     radius = max(ORACLE_SHARE, share(model, FLOAT64_U, terms(arguments.values())))
     answers = []
     for number, shape in zip(_evaluate(definition, arguments, reading, len(shapes)), shapes, strict=True):
-        t = reading.backend.filled(number.t * (1 + radius), number.v)
+        t = reading.backend.filled(number.t * (1 + (radius if radius < 1 else ORACLE_SHARE)), number.v)
         flagged, may = number.may is not None, number.may
         if may is None:
             may = torch.zeros((), dtype=torch.uint8).expand(t.shape)
