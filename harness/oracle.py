@@ -174,6 +174,7 @@ class _Reading:
     outputs: list[Judgement]
     lost: set[int]
     doubtful: set[int]
+    numbered: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,10 +203,10 @@ class _Launch:
         if tier == DOUBLE and len(lost) > MOST_ESCALATED:
             escalated[TIERS[MPMATH]] += count
             return Judged(tuple(self._reading(Part(self.contract, self.case), MPMATH).outputs), escalated)
-        for number in doubtful[:MOST_ESCALATED]:
-            self._again(outputs, number, tier + 1, escalated)
-        for number in lost[:MOST_ESCALATED]:
-            self._again(outputs, number, MPMATH, escalated)
+        numbered = any(reading.numbered for reading in readings)
+        for numbers, next_tier in ((doubtful, tier + 1), (lost, MPMATH)):
+            for part in self._situations(numbers[:MOST_ESCALATED], numbered):
+                self._again(outputs, part, next_tier, escalated)
         return Judged(tuple(outputs), escalated)
 
     @functools.cached_property
@@ -221,7 +222,7 @@ class _Launch:
         ]
         call = arguments(self.contract, self.case, part.inputs(self.exact), got)
         answers = _read(self.contract, call, self.model, shapes, tier)
-        found = _Reading([], set(), set())
+        found = _Reading([], set(), set(), any(answer.numbered for answer in answers))
         for i, of in enumerate(zip(got, answers, self.wanted, strict=True)):
             found.outputs.append(judge(*of))
             for open_, mask in (
@@ -240,15 +241,24 @@ class _Launch:
         axis = pieces[0].axis(self.contract.outputs[number].shape)
         return Joined([reading.outputs[number] for reading in readings], axis)
 
-    def _again(self, outputs: list[Judgement], number: int, tier: int, escalated: Counter[str]) -> None:
-        """One situation judged by a reading, and by the next where that too leaves it open."""
-        part = situation(self.contract, self.case, number)
+    def _situations(self, numbers: Sequence[int], numbered: bool) -> list[Part]:
+        """The parts of some situations, each once."""
+        found = {}
+        for number in numbers:
+            part = situation(self.contract, self.case, number, numbered=numbered)
+            found[tuple(part.ranges.items())] = part
+        return list(found.values())
+
+    def _again(self, outputs: list[Judgement], part: Part, tier: int, escalated: Counter[str]) -> None:
+        """A part judged by a reading, and by the next where that too leaves some of it open."""
         reading = self._reading(part, tier)
         for i, piece in enumerate(reading.outputs):
-            escalated[TIERS[tier]] += piece.right.numel()
-            outputs[i] = _patched(outputs[i], (self._owners[i] == number) | (number < 0), piece)
+            shape = self.contract.outputs[i].shape
+            if part.has(shape):
+                escalated[TIERS[tier]] += piece.right.numel()
+                outputs[i] = _patched(outputs[i], part.mask(shape, self._owners[i]), piece)
         if tier < MPMATH and (reading.lost or reading.doubtful):
-            self._again(outputs, number, tier + 1, escalated)
+            self._again(outputs, part, tier + 1, escalated)
 
 
 def _lost(answer: Answer) -> torch.Tensor | None:

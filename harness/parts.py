@@ -41,6 +41,17 @@ class Part:
         axes = self.contract.axes(written, self.case.sizes, self.case.scalars)
         return next(at for at, axis in enumerate(axes) if axis.label in self.ranges)
 
+    def has(self, written: Written) -> bool:
+        """Whether what has a written shape belongs to the part as far as it is sliced: it has all its axes."""
+        axes = self.contract.axes(written, self.case.sizes, self.case.scalars)
+        return set(self.ranges) <= {axis.label for axis in axes}
+
+    def mask(self, written: Written, like: torch.Tensor) -> torch.Tensor:
+        """Where a tensor of a written shape belongs to the part."""
+        mask = torch.zeros(like.shape, dtype=torch.bool)
+        self.of(written, mask).fill_(True)
+        return mask
+
     def inputs(self, exact: Mapping[str, torch.Tensor | None]) -> dict[str, torch.Tensor | None]:
         """The slices of the tensor arguments."""
         return {
@@ -55,14 +66,25 @@ class Part:
         ]
 
 
-def situation(contract: Contract, case: Case, number: int) -> Part:
-    """The part of one situation; of all of them for a negative number."""
+def situation(contract: Contract, case: Case, number: int, *, numbered: bool = False) -> Part:
+    """The smallest part that holds one situation; everything for a negative number.
+
+    Axes whose length is a product stay whole, as the heads of queries that share a head of keys, and so do,
+    where a definition numbers positions, those that it may number.
+    """
     found: dict[AxisLabel, tuple[int, int]] = {}
     if number >= 0:
-        for axis in reversed(contract.row_labels(case.sizes, case.scalars)):
+        for place, axis in reversed(list(enumerate(contract.row_labels(case.sizes, case.scalars)))):
             number, index = divmod(number, axis.length)
-            found[axis.label] = (index, 1)
+            if _divisible(axis.label, 0 if not numbered else place):
+                found[axis.label] = (index, 1)
     return Part(contract, case, found)
+
+
+def _divisible(label: AxisLabel, place: int) -> bool:
+    """Whether an axis may be divided: it is one of a pack, or the first, and its length no product."""
+    word = label[0]
+    return word.startswith("*") or (place == 0 and word.isidentifier())
 
 
 def parts(
@@ -100,7 +122,6 @@ def parts(
 def _divided(contract: Contract, case: Case) -> tuple[AxisLabel | None, int]:
     """The first row axis of more than one element that may be divided, and its length."""
     for place, axis in enumerate(contract.row_labels(case.sizes, case.scalars)):
-        word = axis.label[0]
-        if axis.length > 1 and (word.startswith("*") or (place == 0 and word.isidentifier())):
+        if axis.length > 1 and _divisible(axis.label, place):
             return axis.label, axis.length
     return None, 1

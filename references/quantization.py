@@ -90,7 +90,7 @@ def _finite_block_scales(arguments: Mapping[str, Any], outputs: list[torch.Tenso
 
 
 def _infinite_scale(m: torch.Tensor, scale: torch.Tensor) -> str | None:
-    wrong = torch.isfinite(m) & ~torch.isfinite(scale.detach().cpu().double())
+    wrong = (m <= FLOAT32.max) & ~torch.isfinite(scale.detach().cpu().double())
     if not bool(wrong.any()):
         return None
     first = tuple(int(i) for i in wrong.nonzero()[0])

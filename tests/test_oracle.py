@@ -91,3 +91,41 @@ def test_a_bound_is_made_of_its_sources(fmt: str) -> None:
         assert any(source in line for line in lines), lines
     shares = [float(line.split("(")[1].split(" %")[0]) for line in lines if " %) " in line]
     assert 99 < sum(shares) < 101
+
+
+def attended(*, causal: str | None, query: tuple[str, ...]) -> harness.Verdict:
+    """A right attention over grouped heads in float64, of which one row of queries is out of a reading's range."""
+    queries = [Row("gaussian", seed=i) for i in range(2 * 2 * 5)]
+    queries[7] = Row("literal", values=query)
+    tensors: dict[str, Recipe | None] = {
+        "q": Recipe("float64", Layout((0, 1, 2, 3)), tuple(queries)),
+        "k": Recipe("float64", Layout((0, 1, 2, 3)), (Row("gaussian", seed=3), Row("gaussian", seed=4))),
+        "v": Recipe("float64", Layout((0, 1, 2, 3)), (Row("gaussian", seed=5), Row("gaussian", seed=6))),
+    }
+    sizes = {"B": 2, "Hkv": 1, "G": 2, "S": 5, "D": 4, "T": 6, "Dv": 3}
+    case = Case(sizes, {"scale": 0.125, "causal": causal, "window": None}, tensors)
+
+    def right(q: Any, k: Any, v: Any, *, scale: float, causal: str | None, window: int | None) -> Any:
+        scores = scale * (q @ k.transpose(-1, -2))
+        if causal:
+            scores = scores.masked_fill(torch.ones(5, 6).tril().logical_not(), -torch.inf)
+        return scores.softmax(-1) @ v
+
+    return replay(right, references.attention, case)
+
+
+@pytest.mark.parametrize("causal", [None, "top-left"])
+@pytest.mark.parametrize("value", ["0x1p-1060"])
+def test_a_row_of_an_attention_goes_up_with_its_keys_and_its_place(causal: str | None, value: str) -> None:
+    verdict = attended(causal=causal, query=(value,) * 4)
+    assert verdict.ok, str(verdict)
+    assert verdict.tallies["float64"].escalated["mpmath"] > 0
+
+
+def test_one_row_without_batch_axes_is_multiplied_in_float64() -> None:
+    row = Row("gaussian", seed=1)
+    x, weight = Recipe("float64", Layout((0,)), (row,)), Recipe("float64", Layout((0, 1)), (row,))
+    tensors = {"x": x, "weight": weight, "bias": None}
+    case = Case({"*batch": (), "I": 17, "O": 3}, {"activation": None}, tensors)
+    verdict = replay(lambda x, weight, bias, activation: x @ weight.T, references.linear, case)
+    assert verdict.ok, str(verdict)

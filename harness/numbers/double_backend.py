@@ -112,6 +112,9 @@ class DoubleDouble(Float64):
         if not _values(a, b):
             return super().matmul(_word(a), _word(b))
         first, second = (x if isinstance(x, Double) else Double(x) for x in (a, b))
+        if len(first.shape) == 1:
+            whole: Double = self.matmul(first.each(lambda w: w.unsqueeze(0)), second)
+            return whole.each(lambda w: w.squeeze(-2))
         k, results = first.shape[-1], max(first.shape[-2] * second.shape[-1], 1)
         for n in (*first.shape[:-2],):
             results *= max(n, 1)

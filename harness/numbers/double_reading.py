@@ -43,4 +43,5 @@ def _answer(number: Number, radius: float, shape: tuple[int, ...] | None) -> Ans
         may = joined(may, xp.flags(lost, LOST))
         t = torch.where(lost, torch.inf, t)
     shape = tuple(v.shape) if shape is None else shape
-    return Answer(v.reshape(shape), t.reshape(shape), may.reshape(shape), radius=radius)
+    numbered = bool(number.reading.numbered)
+    return Answer(v.reshape(shape), t.reshape(shape), may.reshape(shape), radius=radius, numbered=numbered)

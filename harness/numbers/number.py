@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.numbers.backend import Array, Backend
@@ -28,6 +28,8 @@ class Reading:
 
     backend: Backend
     model: Model
+    numbered: list[int] = field(default_factory=list, compare=False, repr=False)
+    """Axes whose positions the definition asked for: its results depend on where along them a row stands."""
 
     def exact(self, values: Array) -> Number:
         """An input: its values are exact."""

@@ -34,7 +34,8 @@ class Answer:
     value, t: float64 tensors, or mpmath numbers of ``context`` in object arrays; the value may be a Double.
     may: flags (uint8), LOST where the reading does not know the answer. t is never NaN nor negative, 0 where
     the value is not finite, and inf where nothing can be said. radius: the share of t by which the value may
-    be off, which t includes. flagged: whether some may is not 0.
+    be off, which t includes. flagged: whether some may is not 0. numbered: whether the definition asked for
+    the positions along some axis.
     """
 
     value: Any
@@ -43,6 +44,7 @@ class Answer:
     context: Any = None
     radius: float = 0.0
     flagged: bool = True
+    numbered: bool = False
 
     @property
     def lost(self) -> bool:
@@ -74,7 +76,8 @@ def read_float64(
             may = torch.where(number.beyond, may & ~LOST, may)
         shape = tuple(number.v.shape) if shape is None else shape
         value, t = number.v.reshape(shape), t.reshape(shape)
-        answers.append(Answer(value, t, may.reshape(shape), radius=radius, flagged=flagged))
+        numbered = bool(reading.numbered)
+        answers.append(Answer(value, t, may.reshape(shape), None, radius, flagged, numbered))
     return answers
 
 

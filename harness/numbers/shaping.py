@@ -80,6 +80,11 @@ def take_along(x: Number, index: Number, dim: int) -> Number:
 
 def positions(x: Number, dim: int) -> Any:
     """0, 1, 2, … along one axis of x, as an integer array that broadcasts to its shape; for masks."""
+    x.reading.numbered.append(dim)
+    return _positions(x, dim)
+
+
+def _positions(x: Number, dim: int) -> Any:
     shape = [1] * len(x.shape)
     shape[dim] = x.shape[dim]
     if isinstance(x.v, torch.Tensor | Double):
@@ -115,7 +120,7 @@ def _first_extreme(x: Number, dim: int, sign: int) -> Number:
     signed = x.v if sign > 0 else -x.v
     best = xp.amax(signed, dim)
     found = (signed == best) | xp.isnan(signed)
-    place = positions(x, dim)
+    place = _positions(x, dim)
     if isinstance(found, torch.Tensor):
         index = torch.where(found, place, x.shape[dim]).amin(dim, keepdim=True).to(torch.float64)
         return x.reading.exact(xp.leaf(index))
