@@ -14,8 +14,8 @@ from harness.executors.profile import PROFILES
 
 
 @triton.jit
-def product(a, b, c, K: tl.constexpr, PRECISION: tl.constexpr, IMPRECISE: tl.constexpr):
-    rows, columns, inner = tl.arange(0, 16)[:, None], tl.arange(0, 16)[None, :], tl.arange(0, K)
+def product(a, b, c, M: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr, IMPRECISE: tl.constexpr):
+    rows, columns, inner = tl.arange(0, M)[:, None], tl.arange(0, 16)[None, :], tl.arange(0, K)
     x, y = tl.load(a + rows * K + inner[None, :]), tl.load(b + inner[:, None] * 16 + columns)
     result = tl.dot(x, y, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE)
     tl.store(c + rows * 16 + columns, result)
@@ -23,8 +23,8 @@ def product(a, b, c, K: tl.constexpr, PRECISION: tl.constexpr, IMPRECISE: tl.con
 
 def dot(a, b, precision="ieee", imprecise=None, level="bitwise"):
     def launch(a, b):
-        c = torch.empty(16, 16)
-        product[(1,)](a, b, c, K=a.shape[1], PRECISION=precision, IMPRECISE=imprecise)
+        c = torch.empty(len(a), 16)
+        product[(1,)](a, b, c, M=len(a), K=a.shape[1], PRECISION=precision, IMPRECISE=imprecise)
         return c
 
     execution = execute(launch, (a, b), timeout=30, level=level)
@@ -32,11 +32,11 @@ def dot(a, b, precision="ieee", imprecise=None, level="bitwise"):
     return execution.value
 
 
-def least_lost(dtype, precision="ieee", imprecise=None):
+def least_lost(dtype, precision="ieee", imprecise=None, rows=16):
     """Smallest k of which [1, 2**-k, −1] does not give exactly 2**-k in every placement."""
     for k in range(1, 40):
         for order in itertools.permutations((0, 2, 5)):
-            a, b = torch.zeros(16, 32), torch.ones(32, 16)
+            a, b = torch.zeros(rows, 32), torch.ones(32, 16)
             # The small product is one of two factors, since fp8 reaches no further than 2**-9.
             a[0, order[0]], a[0, order[1]], a[0, order[2]] = 1, 2.0 ** -(k // 2), -1
             b[order[1]] = 2.0 ** -(k - k // 2)
@@ -46,19 +46,21 @@ def least_lost(dtype, precision="ieee", imprecise=None):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "precision", "imprecise", "k"),
+    ("dtype", "precision", "imprecise", "rows", "k"),
     [
-        (torch.float16, "ieee", None, 26),
-        (torch.bfloat16, "ieee", None, 26),
-        (torch.float32, "tf32", None, 26),
-        (torch.float8_e5m2, "ieee", None, 14),
-        (torch.float8_e4m3fn, "ieee", None, 14),
-        (torch.float8_e4m3fn, "ieee", 32, 14),
+        (torch.float16, "ieee", None, 16, 26),
+        (torch.bfloat16, "ieee", None, 16, 26),
+        (torch.float32, "tf32", None, 16, 26),
+        (torch.float8_e5m2, "ieee", None, 64, 14),
+        (torch.float8_e4m3fn, "ieee", None, 64, 14),
+        (torch.float8_e4m3fn, "ieee", 32, 64, 14),
+        # One warp's instruction widens fp8 to fp16 and adds it in two halves; between them the sum is fp32.
+        (torch.float8_e5m2, "ieee", None, 16, 24),
     ],
     ids=str,
 )
-def test_bits_of_the_accumulator(dtype, precision, imprecise, k):
-    assert least_lost(dtype, precision, imprecise) == k
+def test_bits_of_the_accumulator(dtype, precision, imprecise, rows, k):
+    assert least_lost(dtype, precision, imprecise, rows) == k
 
 
 def leaves(dtype, large, precision="ieee", K=32):
@@ -76,6 +78,9 @@ def test_order_of_the_additions():
     assert leaves(torch.float16, 2.0**15) == [16] * 15 + [32] * 16
     assert leaves(torch.float32, 2.0**15, "tf32") == [8] * 7 + [16] * 8 + [24] * 8 + [32] * 8
     assert leaves(torch.float32, 2.0**15) == list(range(2, 33))
+    assert leaves(torch.float32, 2.0**15, "tf32x3") == leaves(torch.float32, 2.0**15, "tf32")
+    paired = [16 if j % 4 < 2 else 32 for j in range(1, 32)]
+    assert leaves(torch.float8_e5m2, 2.0**13) == paired
 
 
 def test_small_integers_are_exact_at_either_level():

@@ -24,9 +24,46 @@ from .value import Value
 
 Modify = Callable[[Array, Array], Array]
 
+_SMALL: Final = 2.0**-102
+"""Sums of fp32 numbers that are 0 or no smaller than this are never subnormal."""
+
+
+def add(old: Array, value: Array) -> Array:
+    """red.add: fp32 reads subnormals as 0 and gives none; a NaN is 0x7fffffff, in 16 bits 0x7fff."""
+    if old.dtype.kind in "iu" or old.dtype.itemsize == 8:
+        return np.asarray(old + value)
+    return _without_payload(_flushed(_flushed(old) + _flushed(value)))
+
+
+def _flushed(x: Array) -> Array:
+    if x.dtype != np.float32:
+        return x
+    return np.where(np.abs(x) < np.float32(2.0**-126), np.copysign(np.float32(0), x), x)
+
+
+def _without_payload(x: Array) -> Array:
+    nan = np.isnan(x)
+    if not nan.any():
+        return x
+    bits = bits_of(x)
+    return np.where(nan, bits.dtype.type((1 << (8 * x.dtype.itemsize - 1)) - 1), bits).view(x.dtype)
+
+
+def add_in_turn(elements: Array, index: Array, values: Array) -> None:
+    """``add`` each value [n] to the element that ``index`` [n] names, in their order."""
+    own = elements[index]
+    if own.dtype == np.float32 and any((np.abs(x[x != 0]) < _SMALL).any() for x in (own, values)):
+        for turn in _turns(index):
+            elements[index[turn]] = add(elements[index[turn]], values[turn])
+        return
+    np.add.at(elements, index, values)
+    if own.dtype.kind not in "iu" and own.dtype.itemsize < 8:
+        elements[index] = _without_payload(elements[index])
+
+
 READ_MODIFY_WRITE: Final[dict[str, Any]] = {
-    "ADD": np.add,
-    "FADD": np.add,
+    "ADD": add,
+    "FADD": add,
     "MAX": np.maximum,
     "UMAX": np.maximum,
     "MIN": np.minimum,
@@ -36,6 +73,11 @@ READ_MODIFY_WRITE: Final[dict[str, Any]] = {
     "XOR": np.bitwise_xor,
     "XCHG": lambda old, new: new,
 }
+IN_TURN: Final[dict[Any, Callable[[Array, Array, Array], None]]] = {
+    add: add_in_turn,
+    **{ufunc: ufunc.at for ufunc in READ_MODIFY_WRITE.values() if isinstance(ufunc, np.ufunc)},
+}
+"""Of those whose results may be put off: to many elements, of which some may be the same."""
 
 
 class Postponed(Value):
@@ -102,7 +144,7 @@ def update(origin: str | None, name: str) -> Run:
         if context.alone:
             races.changes(context, window, region, index, dtype.itemsize)
         if together:
-            if not isinstance(modify, np.ufunc):
+            if modify not in IN_TURN:
                 raise OrderMatters
             context.deferred.append(Deferred(region, dtype, modify, programs, index, values))
             context.version += 1
@@ -191,7 +233,7 @@ def apply_deferred(context: Context) -> None:
         order = np.argsort(programs, kind="stable")
         region, dtype = parts[0].region, parts[0].dtype
         _define(region, index, dtype.itemsize)
-        parts[0].modify.at(region.elements(dtype), index[order], values[order])
+        IN_TURN[parts[0].modify](region.elements(dtype), index[order], values[order])
     context.deferred.clear()
 
 

@@ -35,6 +35,7 @@ class Builder(Elementwise):
         min_dot_size: Callable[[Any, Any], tuple[int, int, int]],
     ) -> None:
         self.profile, self.options = profile, options
+        self.warps = 4
         self.codegen_fns = {"min_dot_size": min_dot_size}
         self.tracer = Tracer(Tree(0), Segment(), lambda: "", lambda segment: segment)
 

@@ -41,11 +41,14 @@ def convert(x: Array, dtype: np.dtype[Any], *, toward_zero: bool = False) -> Arr
     """Convert between any two element types.
 
     Float to float: to nearest even (or toward zero), subnormals kept, overflow to inf; to fp8: saturating,
-    infinities too, NaN stays NaN (cvt.rn.satfinite, measured on an H200). Float to integer: toward zero,
-    saturating, NaN to 0. Integer to integer wraps.
+    infinities too, NaN stays NaN (cvt.rn.satfinite, measured on an H200); e5m2 to bf16: by its bits, so that
+    infinities and NaN become 65536 and more. Float to integer: toward zero, saturating, NaN to 0, or, from
+    fp64 or to 64 bits, to the smallest integer. Integer to integer wraps.
     """
     if x.dtype == dtype:
         return x
+    if dtype == BFLOAT16 and x.dtype == FP8[1]:
+        return _by_bits(x)
     if dtype == np.bool_:
         return np.asarray(x != np.zeros((), x.dtype))
     if is_float(dtype):
@@ -66,6 +69,16 @@ def _to_float(x: Array, dtype: np.dtype[Any]) -> Array:
         largest = np.float32(_LARGEST[dtype])
         single = np.clip(single, -largest, largest)
     return single.astype(dtype)
+
+
+def _by_bits(x: Array) -> Array:
+    """E5m2 to bf16 as if the largest exponent were one like the others."""
+    bits = bits_of(x)
+    exponent, digits = (bits >> 2) & 31, bits & 3
+    value = np.where(
+        exponent == 0, np.ldexp(digits / 4.0, -14), np.ldexp(1 + digits / 4.0, exponent.astype(np.int32) - 15)
+    )
+    return np.where(bits >> 7, -value, value).astype(np.float32).astype(BFLOAT16)
 
 
 def _single(x: Array) -> Array:
@@ -94,7 +107,9 @@ def _to_integer(x: Array, dtype: np.dtype[Any]) -> Array:
     """cvt.rzi: PTX has it for 16 to 64 bits; Triton converts to 8 bits through 16, which wraps."""
     carrier = np.dtype(f"{dtype.kind}{max(2, dtype.itemsize)}")
     limits = np.iinfo(carrier)
-    wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
+    lowest = x.dtype == np.float64 or dtype.itemsize == 8
+    nan = (-np.inf if dtype.kind == "i" else 2.0 ** (8 * carrier.itemsize - 1)) if lowest else 0.0
+    wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=nan, posinf=np.inf, neginf=-np.inf))
     low, high = float(limits.min), float(limits.max)
     # float(2**63 - 1) is 2**63: those and everything above are set, not converted.
     whole = np.where((wide > low) & (wide < high), wide, 0.0).astype(carrier)

@@ -1,8 +1,7 @@
 """tl.dot on NumPy arrays: inputs as the tensor cores of the profile read them, sums in the accumulator's
 format.
 
-At the level `fast` sums are fp32, in the order of the BLAS; at `bitwise` as `tensor_core` has them, except
-for the splits of tf32x3 and bf16x3.
+At the level `fast` sums are fp32, in the order of the BLAS; at `bitwise` as `tensor_core` has them.
 """
 
 from __future__ import annotations
@@ -16,8 +15,13 @@ from .profile import Profile, TensorCore
 PRODUCTS_PER_STEP = 16
 """Products that are added to an fp16 accumulator before it is rounded."""
 
+PAIRED = tuple(sorted(range(32), key=lambda k: k % 4 // 2))
+"""Of 32 fp8 products of a warp's instruction: the first 16 that are added, then the others."""
 
-def dot(a: Array, b: Array, acc: Array, precision: str, imprecise: int | None, profile: Profile) -> Array:
+
+def dot(
+    a: Array, b: Array, acc: Array, precision: str, imprecise: int | None, warps: int, profile: Profile
+) -> Array:
     """a [.., M, K] · b [.., K, N] + acc [.., M, N], in acc's format.
 
     ``precision`` is Triton's ``input_precision`` in lower case and concerns fp32 inputs only.
@@ -27,6 +31,9 @@ def dot(a: Array, b: Array, acc: Array, precision: str, imprecise: int | None, p
     if a.dtype == np.float64:
         return np.asarray(np.matmul(a, b) + acc)
     if a.dtype != np.float32:
+        if profile.bitwise and a.dtype in FP8 and not _by_warp_groups(acc, warps) and a.shape[-1] % 32 == 0:
+            order = np.arange(a.shape[-1]).reshape(-1, 32)[:, PAIRED].reshape(-1)
+            a, b = a[..., order].astype(np.float16), b[..., order, :].astype(np.float16)
         core = profile.cores[_core_of(a, imprecise)]
         if profile.bitwise and a.dtype in FP8 and imprecise and acc.dtype == np.float32:
             return _in_parts(a.astype(np.float32), b.astype(np.float32), acc, core, imprecise)
@@ -37,9 +44,18 @@ def dot(a: Array, b: Array, acc: Array, precision: str, imprecise: int | None, p
     if precision == "tf32":
         return _accumulate(profile.tf32(a), profile.tf32(b), acc, core if profile.bitwise else None)
     if precision == "tf32x3":
-        return _split(_tf32_parts(a), _tf32_parts(b), acc, orders=2)
-    terms = {"bf16x3": 2, "bf16x6": 3}[precision]
-    return _split(_bfloat16_parts(a, terms), _bfloat16_parts(b, terms), acc, orders=terms)
+        return _split(
+            _tf32_parts(a, profile), _tf32_parts(b, profile), acc, 2, core if profile.bitwise else None
+        )
+    terms, core = {"bf16x3": 2, "bf16x6": 3}[precision], profile.cores["bf16"]
+    parts = _bfloat16_parts(a, terms), _bfloat16_parts(b, terms)
+    return _split(*parts, acc, terms, core if profile.bitwise else None)
+
+
+def _by_warp_groups(acc: Array, warps: int) -> bool:
+    """Whether Triton has four warps work together on the dot (wgmma), for acc [M, N]."""
+    *batch, _, rows, columns = acc.shape
+    return not batch and warps % 4 == 0 and rows % 64 == 0 and columns % 8 == 0
 
 
 def _core_of(a: Array, imprecise: int | None) -> str:
@@ -70,7 +86,7 @@ def _accumulate(a: Array, b: Array, acc: Array, core: TensorCore | None = None) 
     return acc
 
 
-def _split(a: list[Array], b: list[Array], acc: Array, *, orders: int) -> Array:
+def _split(a: list[Array], b: list[Array], acc: Array, orders: int, core: TensorCore | None) -> Array:
     """The products of the parts whose orders add up to less than ``orders``, smallest first, then acc.
 
     As Triton lowers it: what an infinite operand makes NaN of in the small products is 0.
@@ -78,20 +94,17 @@ def _split(a: list[Array], b: list[Array], acc: Array, *, orders: int) -> Array:
     total = np.zeros_like(acc)
     for order in reversed(range(1, orders)):
         for i in range(order + 1):
-            total = _accumulate(a[i], b[order - i], total)
+            total = _accumulate(a[order - i], b[i], total, core)
     total = np.where(np.isnan(total), np.zeros((), total.dtype), total)
-    return np.asarray(_accumulate(a[0], b[0], total) + acc)
+    return np.asarray(_accumulate(a[0], b[0], total, core) + acc)
 
 
-def _tf32_parts(x: Array) -> list[Array]:
-    """High and low part by cvt.rna.tf32: to nearest, ties away from zero."""
-
-    def nearest_away(v: Array) -> Array:
-        rounded = ((bits_of(v) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
-        return np.where(np.isfinite(v), rounded, v)
-
-    high = nearest_away(np.ascontiguousarray(x))
-    return [high, nearest_away(np.where(np.isfinite(high), x - high, np.float32(0)))]
+def _tf32_parts(x: Array, profile: Profile) -> list[Array]:
+    """High part by cvt.rna.tf32, to nearest, ties away from zero; low part as the tensor core reads it."""
+    x = np.ascontiguousarray(x)
+    rounded = ((bits_of(x) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+    high = np.where(np.isfinite(x), rounded, x)
+    return [high, profile.tf32(np.where(np.isfinite(high), x - high, np.float32(0)))]
 
 
 def _bfloat16_parts(x: Array, terms: int) -> list[Array]:

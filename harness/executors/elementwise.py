@@ -56,6 +56,8 @@ class Elementwise:
 
     profile: Profile
     tracer: Tracer
+    warps: int
+    """Of the launch."""
 
     def _pure(
         self, run: Run, inputs: tuple[Handle, ...], dtype: Any = None, shape: tuple[int, ...] | None = None
@@ -149,7 +151,7 @@ class Elementwise:
 
     def create_dot(self, a: Handle, b: Handle, acc: Handle, precision: Any, imprecise: int) -> Handle:
         name = str(precision).rpartition(".")[2].lower()
-        return self._pure(_dot(name, imprecise, self.profile), (a, b, acc), acc.dtype, acc.shape)
+        return self._pure(_dot(name, imprecise, self.warps, self.profile), (a, b, acc), acc.dtype, acc.shape)
 
     def create_extern_elementwise(
         self, library: str, path: str, symbol: str, arguments: list[Handle], ty: Any, is_pure: bool
@@ -167,7 +169,7 @@ class Elementwise:
             raise NotSimulated(f"the CPU executor has no libdevice function {symbol}")
         dtype = numpy_type(ty)
         shape = max((each.shape for each in arguments), key=len)
-        run = lifted(function)
+        run = _flushing(name.removesuffix("f"), function, self.profile)
 
         def converted(context: Context, *values: Value) -> Value:
             value: Value = run(context, *values)
@@ -222,9 +224,9 @@ def _lshr(x: Array, y: Array) -> Array:
     return operations.shift_right(x, y, arithmetic=False)
 
 
-def _dot(precision: str, imprecise: int | None, profile: Profile) -> Run:
+def _dot(precision: str, imprecise: int | None, warps: int, profile: Profile) -> Run:
     def run(context: Context, a: Value, b: Value, acc: Value) -> Value:
-        data = dot(a.data, b.data, acc.data, precision, imprecise, profile)
+        data = dot(a.data, b.data, acc.data, precision, imprecise, warps, profile)
         undef = acc.undef
         if a.undef is not None:
             rows = np.broadcast_to(a.undef, a.data.shape).any(axis=-1, keepdims=True)
@@ -318,12 +320,16 @@ def _comparison(function: np.ufunc) -> Callable[[Elementwise, Handle, Handle], H
 
 
 def _unary(name: str, function: Callable[[Array], Array]) -> Callable[[Elementwise, Handle], Handle]:
-    @functools.cache
-    def flushing(profile: Profile) -> Run:
-        flush = profile.flush
-        return lifted(lambda x: flush(name, function(flush(name, np.ascontiguousarray(x)))))
+    return lambda self, x: self._pure(_flushing(name, function, self.profile), (x,))
 
-    return lambda self, x: self._pure(flushing(self.profile), (x,))
+
+@functools.cache
+def _flushing(name: str, function: Callable[..., Array], profile: Profile) -> Run:
+    """Subnormal arguments and results are zeros where the function flushes on the device."""
+    if name not in profile.flushed:
+        return lifted(lambda *x: function(*map(np.ascontiguousarray, x)))
+    flush = functools.partial(profile.flush, name)
+    return lifted(lambda *x: flush(function(*(flush(np.ascontiguousarray(each)) for each in x))))
 
 
 def _literal(name: str) -> Callable[[Elementwise, Any], Handle]:
@@ -361,7 +367,7 @@ def _contracting(name: str, function: np.ufunc) -> Callable[[Elementwise, Handle
 
 _ARITHMETIC: Final[dict[str, Callable[..., Array]]] = {
     "fdiv": np.divide, "precise_divf": np.divide,
-    "approx_divf": np.divide, "frem": np.fmod,
+    "approx_divf": np.divide, "frem": operations.remainder,
     "sdiv": operations.divide_integers, "udiv": operations.divide_integers, "srem": np.fmod, "urem": np.fmod,
     "shl": np.left_shift, "xor": np.bitwise_xor,
     "minsi": np.minimum, "minui": np.minimum, "maxsi": np.maximum, "maxui": np.maximum,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import reductions
+from . import reductions, scans
 from .casts import Array
 from .compat import core, standard
 from .context import Context
@@ -46,7 +46,7 @@ class Functions:
         """Values [programs, *shape] of these types to a tuple of values without the axis."""
         shortcut = _shortcut(combine_fn)
         combine = self._combine(combine_fn, types)
-        profile, warps = self._language.builder.profile, self._language.warps
+        profile, warps = self._language.builder.profile, self._language.builder.warps
 
         def run(context: Context, *values: Value) -> tuple[Value, ...]:
             arrays = _aligned(values)
@@ -61,8 +61,11 @@ class Functions:
 
         return run
 
-    def scan(self, combine_fn: Any, types: list[Any], axis: int, reverse: bool) -> Run:
+    def scan(
+        self, combine_fn: Any, types: list[Any], shape: tuple[int, ...], axis: int, reverse: bool
+    ) -> Run:
         combine = self._combine(combine_fn, types)
+        profile, warps = self._language.builder.profile, self._language.builder.warps
 
         def run(context: Context, *values: Value) -> tuple[Value, ...]:
             arrays = _aligned(values)
@@ -72,7 +75,8 @@ class Functions:
                 mask = np.flip(mask, axis + 1) if reverse else mask
                 mask = np.logical_or.accumulate(mask, axis=axis + 1)
                 undef = np.flip(mask, axis + 1) if reverse else mask
-            results = reductions.scan(arrays, axis + 1, combine(context), reverse=reverse)
+            spread = profile.spread(shape, axis, arrays[0].dtype.itemsize, warps)
+            results = scans.scan(arrays, axis + 1, combine(context), spread, reverse=reverse)
             return tuple(Value(result, undef) for result in results)
 
         return run

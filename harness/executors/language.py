@@ -31,7 +31,6 @@ class Language:
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.semantic = Semantic(builder)
-        self.warps = 4
         self.functions = Functions(self)
         self._sources: set[str] = set()
         self._bodies: weakref.WeakKeyDictionary[types.FunctionType, tuple[str, Callable[..., Any]]] = (
@@ -205,12 +204,13 @@ class Language:
         return self._made(results, isinstance(input, tuple | core.tuple))
 
     def scan(self, input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any) -> Any:
-        """tl.associative_scan, log2(n) combinations deep."""
+        """tl.associative_scan: in the order of the device, in the element's format."""
         inputs = input if isinstance(input, tuple | core.tuple) else (input,)
         axis = core._wrap_axis(core._unwrap_if_constexpr(axis), len(inputs[0].shape))
         handles = tuple(part.handle for part in inputs)
         types = [part.dtype for part in inputs]
-        run = self.functions.scan(combine_fn, types, axis, bool(core._unwrap_if_constexpr(reverse)))
+        backwards = bool(core._unwrap_if_constexpr(reverse))
+        run = self.functions.scan(combine_fn, types, handles[0].shape, axis, backwards)
         results = self.builder.several(run, handles, [(handles[0].shape, kind) for kind in types])
         return self._made(results, isinstance(input, tuple | core.tuple))
 

@@ -49,24 +49,24 @@ class Launcher:
         jit = compat.as_jit(kernel)
         for hook in kernel.pre_run_hooks:
             hook(*args, **kwargs)
-        language, builder = self.language, self.language.builder
+        builder = self.language.builder
         own, options = _arguments(jit, args, kwargs)
         size = _grid(grid(dict(own)) if callable(grid) else grid, builder.profile.max_grid)
         programs = math.prod(size)
         if not programs:
             return
-        outer = (builder.options.debug, language.warps)
+        outer = (builder.options.debug, builder.warps)
         builder.options.debug = bool(options.get("debug") or jit.debug)
-        language.warps = options.get("num_warps", 4)
+        builder.warps = options.get("num_warps", 4)
         try:
             binding = bind(jit, own, memory)
-            key = (binding.key, language.warps, builder.options.debug, builder.profile, jit.src)
+            key = (binding.key, builder.warps, builder.options.debug, builder.profile, jit.src)
             tree = self._tree(jit, key, binding)
             context = Context(jit.fn.__name__, size, binding.windows, memory, fill, findings)
             with np.errstate(all="ignore"):
                 _Launch(self, jit, tree, binding, context, programs).run()
         finally:
-            builder.options.debug, language.warps = outer
+            builder.options.debug, builder.warps = outer
 
     def _tree(self, jit: Any, key: Any, binding: Binding) -> Tree:
         trees = self._trees.setdefault(jit.fn, {})

@@ -30,11 +30,17 @@ def minimum(x: Array, y: Array, *, propagate_nan: bool = False) -> Array:
 def _extreme(ufunc: np.ufunc, x: Array, y: Array, sign: int) -> Array:
     if x.dtype == BFLOAT16:
         return _extreme(ufunc, x.astype(np.float32), y.astype(np.float32), sign).astype(BFLOAT16)
-    result = ufunc(x, y)
+    result = ufunc(quiet(x), quiet(y))
     if (result == 0).any():
         # (−0) + (+0) = +0; for the minimum, the same with every sign turned.
         result = np.where((x == 0) & (y == 0), x + y if sign > 0 else -(-x + -y), result)
     return np.asarray(result)
+
+
+def quiet(x: Array) -> Array:
+    """Every NaN as a quiet one: NumPy's fmax and fmin lose what they meet before a signalling one."""
+    nan = np.isnan(x)
+    return np.where(nan, x.dtype.type(np.nan), x) if nan.any() else x
 
 
 def maximum_or_nan(x: Array, y: Array) -> Array:
@@ -46,6 +52,9 @@ def minimum_or_nan(x: Array, y: Array) -> Array:
 
 
 def clamp(x: Array, low: Array, high: Array) -> Array:
+    """A NaN gives the lower bound; between −b and b, but for bf16, b with its sign (min.xorsign.abs)."""
+    if x.dtype != BFLOAT16 and (low == -high).all():
+        return np.copysign(minimum(np.abs(x), high), x)
     return minimum(maximum(x, low), high)
 
 
@@ -105,6 +114,13 @@ def _fma64(x: Array, y: Array, z: Array) -> Array:
     total, middle = _two_sum(product, high)
     result = total + _add_to_odd(middle, lower)
     return np.where(np.isfinite(result), result, x * y + z)
+
+
+def remainder(x: Array, y: Array) -> Array:
+    """x % y of floats: x − trunc(x / y)·y by one FMA, which is far off where x / y is large."""
+    if x.dtype.itemsize < 4:
+        return convert(remainder(x.astype(np.float32), y.astype(np.float32)), x.dtype)
+    return np.where(np.isinf(y), x, fma(-np.trunc(x / y), y, x))
 
 
 def divide_integers(x: Array, y: Array) -> Array:

@@ -108,7 +108,7 @@ H200: Final = Profile(
     triton=triton.__version__,
     level="fast",
     # sin, cos and log: libdevice's fused steps flush (PTX).
-    flushed=frozenset({"exp2", "sqrt", "rsqrt", "erf", "sin"}),
+    flushed=frozenset({"exp2", "sqrt", "rsqrt", "erf", "sin", "floor", "ceil", "tanh", "log1p", "expm1"}),
     tf32_bits=11,
     vector_bytes=16,
     lanes=32,

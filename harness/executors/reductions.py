@@ -1,9 +1,8 @@
-"""Reductions and scans over one axis of a block, in the order and the format in which a GPU takes them.
+"""Reductions over one axis of a block, in the order and the format in which a GPU takes them.
 
 A reduction adds the elements that one thread holds one after the other, then halves the lanes of a warp, then
-the warps (measured on an H200; `Profile.spread` says which elements a thread holds). A scan doubles its
-reach: its partial results are combined log2(n) times. Every partial result is rounded to the element type, so
-that a sum of fp16 overflows as it does on the device.
+the warps (measured on an H200; `Profile.spread` says which elements a thread holds). Every partial result is
+rounded to the element type, so that a sum of fp16 overflows as it does on the device.
 
 ``combine`` takes two tuples of arrays and returns one; all arrays of a tuple have the same shape, a power of
 two along every axis.
@@ -17,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .casts import BFLOAT16, Array
+from .operations import quiet
 from .profile import Spread
 
 Values: TypeAlias = tuple[Array, ...]
@@ -46,35 +46,13 @@ def reduce(values: Values, axis: int, combine: Combine, spread: Spread) -> Value
     return tuple(part.reshape(*part.shape[:axis], *part.shape[axis + 2 :]) for part in total)
 
 
-def scan(values: Values, axis: int, combine: Combine, *, reverse: bool) -> Values:
-    """Inclusive scan along ``axis`` by Sklansky's scheme: a half's last result enters the whole next half."""
-    parts = [np.moveaxis(value, axis, 0) for value in values]
-    if reverse:
-        parts = [part[::-1] for part in parts]
-    length, rest = parts[0].shape[0], parts[0].shape[1:]
-    reach = 1
-    while reach < length:
-        # [pairs, which half, position, the other axes]
-        paired = [part.reshape(length // (2 * reach), 2, reach, *rest) for part in parts]
-        last = tuple(np.broadcast_to(part[:, 0, -1:], part[:, 1].shape) for part in paired)
-        right = combine(last, tuple(part[:, 1] for part in paired))
-        parts = [
-            np.stack([part[:, 0], new], axis=1).reshape(length, *rest)
-            for part, new in zip(paired, right, strict=True)
-        ]
-        reach *= 2
-    if reverse:
-        parts = [part[::-1] for part in parts]
-    return tuple(np.moveaxis(part, 0, axis) for part in parts)
-
-
 def extreme_of(x: Array, axis: int, *, largest: bool) -> Array:
     """Maximum or minimum along ``axis``, in any order: NaN dropped, −0 below +0."""
     if x.dtype.kind in "iub":
         return np.asarray((np.max if largest else np.min)(x, axis=axis))
     if x.dtype == BFLOAT16:
         return extreme_of(x.astype(np.float32), axis, largest=largest).astype(BFLOAT16)
-    result = np.asarray((np.fmax if largest else np.fmin).reduce(x, axis=axis))
+    result = np.asarray((np.fmax if largest else np.fmin).reduce(quiet(x), axis=axis))
     if (result == 0).any():
         favoured = ((x == 0) & (np.signbit(x) != largest)).any(axis=axis)
         zero = np.where(favoured == largest, x.dtype.type(0), np.negative(x.dtype.type(0)))
