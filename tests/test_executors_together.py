@@ -314,6 +314,24 @@ def test_programs_that_wait_for_ever_are_hung():
 
 
 @triton.jit
+def counted_at_compile_time(x):
+    """What changes from round to round is known before the kernel runs."""
+    step = 0
+    while step < 40 and tl.load(x) > 0:
+        step += 1
+    tl.store(x + 1, step)
+
+
+def test_a_loop_that_counts_constants_goes_on():
+    for programs in (1, 3):
+        execution = execute(counted_at_compile_time[(programs,)], (torch.ones(2),))
+        assert execution.outcome == "returned", execution.where()
+    x = torch.ones(2)
+    execute(lambda: counted_at_compile_time[(1,)](x))
+    assert x.tolist() == [1, 40]
+
+
+@triton.jit
 def counting(x):
     step = tl.load(x)
     while step >= 0:

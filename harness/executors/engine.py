@@ -128,6 +128,8 @@ class Run:
         self._group.steps += len(segment.operations) + 1
         if self._group.steps > STEPS:
             raise located(StepLimit(f"no end after {STEPS} operations"), segment.line)
+        if self._group.rounds is not None:
+            self._group.rounds.constants += segment.constants
         for register in segment.frees:
             registers.pop(register, None)
         operation = None

@@ -37,9 +37,11 @@ class Segment:
 
     __slots__ = (
         "children",
+        "constants",
         "decision",
         "emitted",
         "frees",
+        "inside",
         "key",
         "line",
         "loop",
@@ -52,6 +54,8 @@ class Segment:
     def __init__(self, parent: Segment | None = None, key: Any = None) -> None:
         self.parent, self.key = parent, key
         self.children: dict[Any, Segment] = {}
+        self.inside = parent is not None and (parent.inside or parent.loop)
+        """Whether it comes after the condition of a ``while``."""
         self.reset()
 
     def reset(self) -> None:
@@ -60,6 +64,8 @@ class Segment:
         self.emitted: list[int] = []
         self.frees: list[int] = []
         """Registers that hold nothing any more when the segment begins."""
+        self.constants: list[int] = []
+        """Hashes of the constants that are made here, if it is inside."""
         self.sealed = False
         self.decision: int | None = None
         self.results: list[int] = []
@@ -135,7 +141,9 @@ class Tracer:
         self.segment.emitted.append(register)
         registers = tuple(handle.register for handle in inputs)
         if pure and all(each in tree.constants for each in registers):
-            tree.constants[register] = run(None, *(tree.constants[each] for each in registers))
+            made = tree.constants[register] = run(None, *(tree.constants[each] for each in registers))
+            if self.segment.inside:
+                self.segment.constants.append(hash((made.data.dtype, made.data.shape, made.data.tobytes())))
         else:
             self.segment.operations.append(Operation(run, registers, register, self._locate()))
         return Handle(register, shape, dtype, origin, self)

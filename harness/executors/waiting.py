@@ -15,8 +15,9 @@ class Waits(Exception):
 class Rounds:
     """The rounds of one ``while``, of which it is asked whether one is as an earlier one was.
 
-    What a loop does next is decided by memory and by the registers that it still needs. It is compared with
-    what was there a power of two of rounds ago (Brent's cycle detection).
+    What a loop does next is decided by memory, by the registers that it still needs, and by constants, which
+    are known before anything runs and of which each round makes its own. They are compared with what was there
+    some rounds ago, the number of which doubles (Brent's cycle detection).
     """
 
     def __init__(self, line: str) -> None:
@@ -24,18 +25,25 @@ class Rounds:
         self._count, self._next = 0, 1
         self._version = -1
         self._registers: tuple[Any, ...] = ()
+        self.constants: list[int] = []
+        """Of the present round."""
+        self._constants: list[int] = []
 
     def repeat(self, version: int, registers: Sequence[Any]) -> bool:
-        """Whether memory of this version and the registers were there before."""
-        if version == self._version and len(registers) == len(self._registers):
-            if all(map(_same, registers, self._registers)):
-                return True
-        elif version != self._version:
+        """A round has ended: were memory of this version, the registers and the constants there before?"""
+        constants, self.constants = self.constants, []
+        if version != self._version:
             self._count, self._next = 0, 1
+        elif (
+            constants == self._constants
+            and len(registers) == len(self._registers)
+            and all(map(_same, registers, self._registers))
+        ):
+            return True
         self._count += 1
         if self._count == self._next:
             self._next *= 2
-            self._version, self._registers = version, tuple(registers)
+            self._version, self._registers, self._constants = version, tuple(registers), constants
         return False
 
 
