@@ -114,6 +114,32 @@ def test_an_unknown_triton_is_tried_and_what_it_lacks_is_named(monkeypatch):
     interpreter.tried.cache_clear()
 
 
+@triton.jit
+def of_scalars(y, flag, small, negative, large, unsigned, real, small_real, whole: tl.int8, half: tl.float16):
+    tl.static_assert(flag.dtype == tl.int1)
+    tl.static_assert(small.dtype == tl.int32)
+    tl.static_assert(negative.dtype == tl.int32)
+    tl.static_assert(large.dtype == tl.int64)
+    tl.static_assert(unsigned.dtype == tl.uint64)
+    tl.static_assert(real.dtype == tl.float32)
+    tl.static_assert(whole.dtype == tl.int8)
+    if flag:
+        tl.store(y, small + negative)
+    tl.store(y + 1, (large >> 32) + (unsigned >> 60).to(tl.int64))
+    tl.store(y + 2, real)
+    tl.store(y + 3, small_real * 2.0)
+    tl.store(y + 4, whole + half.to(tl.float32))
+
+
+def test_scalars_of_each_type_of_python():
+    y = torch.zeros(5, dtype=torch.float64)
+    arguments = (True, 7, -9, 2**40, 2**63 + 1, 0.1, float("inf"), -5, 0.3)
+    execution = execute(lambda: of_scalars[(1,)](y, *arguments))
+    assert execution.outcome == "returned", execution.where()
+    single, half = torch.tensor(0.1).item(), torch.tensor(0.3, dtype=torch.float16).item()
+    assert y.tolist() == [-2, 256 + 8, single, float("inf"), half - 5]
+
+
 # autotuning
 
 

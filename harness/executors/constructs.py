@@ -16,6 +16,8 @@ import triton.language as tl
 from triton.language.extra import libdevice
 from triton.language.semantic import TritonSemantic
 
+from .syntax import SYNTAX
+
 SIZE: Final = 16
 
 
@@ -53,7 +55,7 @@ def _static_range(x, y):
 @triton.jit
 def _range(x, y):
     n = tl.load(x + 5).to(tl.int32)
-    for i in tl.range(0, n, 2, num_stages=2):
+    for i in tl.range(0, n, 2, num_stages=2, loop_unroll_factor=2, warp_specialize=False, flatten=True):
         tl.store(y + i, i)
 
 
@@ -116,6 +118,12 @@ def _sort(x, y):
 
 
 @triton.jit
+def _largest(x, y):
+    value = tl.load(x + (tl.arange(0, 16) * 5) % 16)
+    tl.store(y + tl.arange(0, 4), tl.topk(value, 4))
+
+
+@triton.jit
 def _gather(x, y):
     index = tl.arange(0, 16)
     tl.store(y + index, tl.gather(tl.load(x + index), (index * 3) % 16, 0))
@@ -135,6 +143,12 @@ def _join(x, y):
 
 
 @triton.jit
+def _interleave(x, y):
+    index = tl.arange(0, 8)
+    tl.store(y + tl.arange(0, 16), tl.interleave(tl.load(x + index), tl.load(x + 8 + index)))
+
+
+@triton.jit
 def _split(x, y):
     even, odd = tl.split(tl.reshape(tl.load(x + tl.arange(0, 16)), (8, 2)))
     tl.store(y + tl.arange(0, 8), odd)
@@ -151,6 +165,36 @@ def _cat(x, y):
 def _shapes(x, y):
     square = tl.reshape(tl.load(x + tl.arange(0, 16)), (4, 4))
     tl.store(y + tl.arange(0, 16), tl.ravel(tl.trans(square)))
+
+
+@triton.jit
+def _three_axes(x, y):
+    at = tl.arange(0, 2)[:, None, None] * 8 + tl.arange(0, 2)[None, :, None] * 4 + tl.arange(0, 4)
+    sums = tl.sum(tl.permute(tl.load(x + at), (2, 0, 1)), axis=0)
+    square = tl.arange(0, 2)[:, None] * 2 + tl.arange(0, 2)
+    tl.store(y + square, sums)
+    tl.store(y + 8 + square, tl.broadcast_to(tl.expand_dims(tl.sum(sums, 0), 0), (2, 2)))
+
+
+@triton.jit
+def _exact(x, y):
+    value = tl.load(x + 6)
+    tl.store(y, tl.fma(value, 2.0, 3.0))
+    tl.store(y + 1, tl.clamp(value, 0.0, 1.0))
+    tl.store(y + 2, tl.div_rn(value, 4.0) + tl.fdiv(value, 2.0) + tl.sqrt_rn(value - 2.0))
+    tl.store(y + 3, tl.umulhi(tl.full((), 1 << 31, tl.uint32), value.to(tl.uint32)))
+    tl.store(y + 4, tl.cdiv(value.to(tl.int32), 4) + tl.floor(value + 0.5) + tl.ceil(value + 0.5))
+
+
+@triton.jit
+def _hints(x, y):
+    program = tl.program_id(0)
+    tl.assume(program >= 0)
+    index = tl.max_contiguous(tl.multiple_of(program * 4 + tl.arange(0, 4), 4), 4)
+    row, column = tl.swizzle2d(program // 2, program % 2, 2, 2, 2)
+    value = tl.load(x + index, eviction_policy="evict_last", cache_modifier=".cg")
+    tl.debug_barrier()
+    tl.store(y + index, value + 100 * row + 1000 * column, eviction_policy="evict_first")
 
 
 @triton.jit
@@ -281,12 +325,30 @@ CONSTRUCTS: Final[dict[str, tuple[Any, tuple[int, ...], list[float]]]] = {
     "tl.associative_scan": (_scan, (1,), _COUNT[::-1]),
     "tl.cumsum, tl.cumprod": (_cumulative, (1,), [i * (i + 1) / 2 for i in range(SIZE)]),
     "tl.sort, tl.flip": (_sort, (1,), _COUNT[::-1]),
+    "tl.topk": (_largest, (1,), [15.0, 14.0, 13.0, 12.0, *[0.0] * 12]),
     "tl.gather": (_gather, (1,), [float(3 * i % 16) for i in range(SIZE)]),
     "tl.histogram": (_histogram, (1,), _but(i0=4, i1=4, i2=4, i3=4)),
     "tl.join": (_join, (1,), [float(i // 2 + 8 * (i % 2)) for i in range(SIZE)]),
+    "tl.interleave": (_interleave, (1,), [float(i // 2 + 8 * (i % 2)) for i in range(SIZE)]),
     "tl.split": (_split, (1,), [*_COUNT[1::2], *_COUNT[::2]]),
     "tl.cat": (_cat, (1,), [*_COUNT[8:], *_COUNT[:8]]),
     "tl.reshape, tl.trans, tl.ravel": (_shapes, (1,), [float(i % 4 * 4 + i // 4) for i in range(SIZE)]),
+    "tl.permute, tl.expand_dims, tl.broadcast_to": (
+        _three_axes,
+        (1,),
+        [6.0, 22.0, 38.0, 54.0, *[0.0] * 4, *[44.0, 76.0] * 2, *[0.0] * 4],
+    ),
+    "tl.fma, clamp, cdiv, umulhi, div_rn, sqrt_rn": (_exact, (1,), _but(i0=15, i1=1, i2=6.5, i3=3, i4=15)),
+    "tl.assume, multiple_of, swizzle2d, cache hints": (
+        _hints,
+        (4,),
+        [
+            *_COUNT[:4],
+            *(i + 100 for i in _COUNT[4:8]),
+            *(i + 1000 for i in _COUNT[8:12]),
+            *(i + 1100 for i in _COUNT[12:]),
+        ],
+    ),
     "tl.rand, tl.randn, tl.randint": (_random, (1,), [1.0] * SIZE),
     "tl.device_assert": (_assertion, (1,), _but(i0=1)),
     "tl.device_print": (_print, (1,), _but(i0=1)),
@@ -302,6 +364,7 @@ CONSTRUCTS: Final[dict[str, tuple[Any, tuple[int, ...], list[float]]]] = {
     "triton.heuristics": (_heuristics, (1,), _COUNT),
     "triton.autotune": (_autotune, (1,), _COUNT),
 }
+CONSTRUCTS.update(SYNTAX)
 if hasattr(TritonSemantic, "make_block_ptr"):
     CONSTRUCTS["block pointers"] = (_block_pointer, (1,), [*_COUNT[8:], *_COUNT[12:], *[0.0] * 4])
 

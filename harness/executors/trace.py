@@ -54,7 +54,7 @@ class Segment:
     def __init__(self, parent: Segment | None = None, key: Any = None) -> None:
         self.parent, self.key = parent, key
         self.children: dict[Any, Segment] = {}
-        self.inside = parent is not None and (parent.inside or parent.loop)
+        self.inside: bool = parent is not None and (parent.inside or parent.loop)
         """Whether it comes after the condition of a ``while``."""
         self.reset()
 
