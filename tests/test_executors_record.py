@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import triton
 
 import harness
 
@@ -18,6 +19,13 @@ REMAINING = {
     "binary clamp fp16",  # the sign of a NaN that is widened to fp32
 }
 """Probes that differ, as docs/executor.md says."""
+
+SINCE_3_9 = {
+    # −x turns the sign of zero, and tl.cumsum of bf16 adds in fp32
+    *(f"unary negative {name}" for name in ("fp16", "in fp16", "bf16", "in bf16", "fp32")),
+    "scan cumsum bf16",
+}
+"""What Triton 3.9 compiles otherwise than 3.6, of which the record is."""
 
 
 @pytest.fixture(scope="module")
@@ -38,4 +46,5 @@ def test_every_recorded_operation(device_ops):
             text = device_ops.compared(probe, device_ops.bits_of(probe.run("cpu")), arrays)
             if text:
                 different[probe.name] = text
-    assert set(different) == REMAINING, different
+    newer = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9)
+    assert set(different) == (REMAINING | SINCE_3_9 if newer else REMAINING), different

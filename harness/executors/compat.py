@@ -88,6 +88,13 @@ def is_namedtuple(value: object) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
+def unwrapped(value: Any) -> Any:
+    """Triton's own unwrapping of constexprs, which makes plain tuples of named ones in 3.6."""
+    if is_namedtuple(value):
+        return type(value)(*map(unwrapped, value))
+    return core._unwrap_if_constexpr(value)
+
+
 @functools.cache
 def members_with_semantic(owner: type) -> tuple[tuple[str, Any], ...]:
     """The class's own methods that need ``_semantic``, which only code compiled by Triton passes."""

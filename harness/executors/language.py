@@ -79,15 +79,17 @@ class Language:
         """An assigned value: numbers become scalar tensors, also inside tuples."""
         if isinstance(value, core.tensor):
             return value
-        value = core._unwrap_if_constexpr(value)
+        value = compat.unwrapped(value)
         if isinstance(value, int | float):
             return self.semantic.to_tensor(value)
         if type(value) is tuple:
             return tuple(self.bind(item) for item in value)
+        if compat.is_namedtuple(value):
+            return type(value)(*map(self.bind, value))
         return value
 
     def static(self, value: Any) -> Any:
-        return core._unwrap_if_constexpr(value)
+        return compat.unwrapped(value)
 
     def again(self, value: Any) -> bool:
         """The condition of a ``while``."""
@@ -145,7 +147,7 @@ class Language:
 
     def inline(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a ``@triton.jit`` function from a kernel."""
-        unwrap = core._unwrap_if_constexpr
+        unwrap = compat.unwrapped
         body = self.body(compat.as_jit(function))
         return body(*map(unwrap, args), **{name: unwrap(value) for name, value in kwargs.items()})
 

@@ -12,7 +12,6 @@ import numpy as np
 from . import compat
 from .atomics import apply_deferred
 from .binding import Binding, bind
-from .compat import core
 from .context import Context, Findings
 from .engine import Run, located
 from .faults import OrderMatters, StepLimit
@@ -170,7 +169,7 @@ def _arguments(
             raise KeyError(f"{jit.fn.__name__} has no parameter {name!r}, and a launch no such option")
     bound = jit.signature.bind(*args, **own)
     bound.apply_defaults()
-    return {name: core._unwrap_if_constexpr(value) for name, value in bound.arguments.items()}, options
+    return {name: compat.unwrapped(value) for name, value in bound.arguments.items()}, options
 
 
 def _grid(grid: Any, limits: tuple[int, int, int]) -> tuple[int, int, int]:
