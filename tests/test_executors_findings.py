@@ -465,15 +465,43 @@ def masks(x, at, y, n, BLOCK: tl.constexpr):
     inside = index < n
     found = tl.load(at + index, mask=inside)
     tl.store(y + index, tl.load(x + found, mask=inside * (found >= 0), other=0.0), mask=inside)
+    narrow = found.to(tl.int32)
+    tl.store(y + index, tl.load(x + narrow * inside.to(tl.int32)))
+    tl.store(y + index, tl.load(x + tl.where((narrow & inside) != 0, index, 0)))
 
 
-def test_a_product_of_masks_is_defined_where_one_of_them_is_false():
+def test_what_a_zero_decides_is_defined():
     def launch(x, at):
-        y = torch.empty(5)
+        y = torch.empty(8)
         masks[(1,)](x, at, y, 5, BLOCK=8)
         return y
 
     assert findings(launch, guarded(5).view, torch.arange(5)) == []
+
+
+@triton.jit
+def overlapping_tiles(a, b, c, M, N, K: tl.constexpr, TILE: tl.constexpr):
+    """The last tiles are moved back to end where the matrix does."""
+    row = tl.minimum(tl.program_id(0) * TILE, M - TILE) + tl.arange(0, TILE)
+    column = tl.minimum(tl.program_id(1) * TILE, N - TILE) + tl.arange(0, TILE)
+    inner = tl.arange(0, K)
+    left = tl.load(a + row[:, None] * K + inner[None, :])
+    right = tl.load(b + inner[:, None] * N + column[None, :])
+    tl.store(c + row[:, None] * N + column[None, :], tl.dot(left, right, input_precision="ieee"))
+
+
+@pytest.mark.parametrize("level", ["fast", "bitwise"])
+def test_tiles_that_overlap_store_equal_values(level):
+    def launch(a, b):
+        c = torch.empty(50, 45)
+        overlapping_tiles[(2, 2)](a, b, c, 50, 45, K=64, TILE=32)
+        return c
+
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(*shape, generator=generator) for shape in ((50, 64), (64, 45)))
+    execution = execute(launch, (a, b), level=level)
+    assert execution.outcome == "returned" and execution.findings == []
+    assert torch.allclose(execution.value, a @ b, atol=1e-4)
 
 
 # what is wrong

@@ -1,7 +1,9 @@
 """tl.dot on NumPy arrays: inputs as the tensor cores of the profile read them, sums in the accumulator's
 format.
 
-At the level `fast` sums are fp32, in the order of the BLAS; at `bitwise` as `tensor_core` has them.
+At the level `fast` sums are fp64, in the order of the BLAS, and rounded at the end: in fp32 that order would
+show, since it depends on where in a tile an element lies, and tiles that overlap would disagree. At `bitwise`
+sums are as `tensor_core` has them.
 """
 
 from __future__ import annotations
@@ -78,11 +80,12 @@ def _in_parts(a: Array, b: Array, acc: Array, core: TensorCore, length: int) -> 
 def _accumulate(a: Array, b: Array, acc: Array, core: TensorCore | None = None) -> Array:
     if core is not None and acc.dtype == np.float32:
         return tensor_core.blocks(a, b, acc, core)
+    left, right = a.astype(np.float64), b.astype(np.float64)
     if acc.dtype != np.float16:
-        return np.asarray(np.matmul(a, b) + acc)
+        return np.asarray((np.matmul(left, right) + acc).astype(acc.dtype))
     for start in range(0, a.shape[-1], PRODUCTS_PER_STEP):
         part = slice(start, start + PRODUCTS_PER_STEP)
-        acc = (np.matmul(a[..., part], b[..., part, :]) + acc.astype(np.float32)).astype(np.float16)
+        acc = convert(np.matmul(left[..., part], right[..., part, :]) + acc.astype(np.float64), acc.dtype)
     return acc
 
 

@@ -268,7 +268,10 @@ def _counted(name: str, function: np.ufunc) -> Callable[[Elementwise, Handle, Ha
             span = (min(corners), max(corners))
         else:
             span = (a[0] + b[0], a[1] + b[1]) if name == "add" else (a[0] - b[1], a[1] - b[0])
-        return exact_or_wrapped(function(x.data, y.data), x, y, span, function)
+        value = exact_or_wrapped(function(x.data, y.data), x, y, span, function)
+        if name == "mul" and value.undef is not None:
+            value.undef = _still_undefined(value.undef, x, y, 0)
+        return value
 
     def create(self: Elementwise, x: Handle, y: Handle) -> Handle:
         if name == "mul" and x.dtype == tl.int1:  # a product of masks
@@ -284,7 +287,7 @@ def _logical(function: np.ufunc, decides: bool) -> Callable[[Elementwise, Handle
 
 
 def _deciding(function: np.ufunc, decides: bool) -> Run:
-    """``and``, ``or``: on int1, a defined operand that decides the result makes it defined.
+    """``and``, ``or``: a defined operand that decides the result makes it defined.
 
     The lower bits of a result that wrapped around are those of the exact one: ``h & 1023`` is right.
     """
@@ -294,13 +297,21 @@ def _deciding(function: np.ufunc, decides: bool) -> Run:
         value: Value = plain(context, x, y)
         if value.wrap is not None and not decides and any(_lower_bits(side) for side in (x, y)):
             value.wrap = None
-        if value.undef is not None and value.data.dtype == np.bool_:
-            for side in (x, y):
-                sure = side.data == decides
-                value.undef = value.undef & ~(sure if side.undef is None else sure & ~side.undef)
+        if value.undef is not None:
+            deciding = -1 if decides and value.data.dtype.kind == "i" else int(decides)
+            if value.data.dtype.kind != "u" or not decides:
+                value.undef = _still_undefined(value.undef, x, y, deciding)
         return value
 
     return run
+
+
+def _still_undefined(undef: Array, x: Value, y: Value, deciding: int) -> Array:
+    """Where neither operand is defined and the number that decides the result."""
+    for side in (x, y):
+        sure = side.data == deciding
+        undef = undef & ~(sure if side.undef is None else sure & ~side.undef)
+    return undef
 
 
 def _lower_bits(mask: Value) -> bool:
