@@ -8,6 +8,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.language import core
+from triton.language.extra import cuda
 
 import harness
 from harness.executors import NotSimulated, compat, execute
@@ -69,7 +71,29 @@ def packed(a, b):
     return b, a
 
 
+@core._aggregate
+class Both:
+    first: tl.tensor
+    second: tl.tensor
+
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+
+@triton.jit
+def with_aggregate(x, y):
+    both = Both(tl.load(x), tl.load(x + 1))
+    tl.store(y, both.first + both.second)
+
+
+@triton.jit
+def with_e4b15(x, y):
+    tl.store(y, tl.load(x).to(tl.float16).to(tl.float8e4b15).to(tl.float16))
+
+
 UNSUPPORTED = {
+    "aggregates": (with_aggregate, "aggregates (Both)"),
+    "casts to fp8e4b15": (with_e4b15, "fp8e4b15"),
     "tl.inline_asm_elementwise": (with_assembly, "inline_asm"),
     "tl.dot_scaled": (with_scaled_dot, "dot_scaled"),
     "tl.map_elementwise with pack > 1": (with_packed_map, "pack"),
@@ -112,6 +136,21 @@ def test_an_unknown_triton_is_tried_and_what_it_lacks_is_named(monkeypatch):
     with pytest.raises(NotSimulated, match="masked load and store: gives"):
         execute(lambda: None)
     interpreter.tried.cache_clear()
+
+
+@triton.jit
+def asking(y):
+    if tl.target_info.cuda_capability_geq(9, 0):
+        tl.store(y, 1.0)
+    if tl.target_info.is_cuda() and not tl.target_info.cuda_capability_geq(10, 0):
+        tl.store(y + 1, cuda.num_warps())
+
+
+def test_a_kernel_is_told_the_device_and_the_launch():
+    y = torch.zeros(2)
+    execution = execute(lambda: asking[(1,)](y, num_warps=8))
+    assert execution.outcome == "returned", execution.where()
+    assert y.tolist() == [1, 8]
 
 
 @triton.jit

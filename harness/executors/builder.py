@@ -35,8 +35,7 @@ class Builder(Elementwise):
         min_dot_size: Callable[[Any, Any], tuple[int, int, int]],
     ) -> None:
         self.profile, self.options = profile, options
-        self.warps = 4
-        self.codegen_fns = {"min_dot_size": min_dot_size}
+        self.codegen_fns = {"min_dot_size": min_dot_size, "convert_custom_types": _no_custom_types}
         self.tracer = Tracer(Tree(0), Segment(), lambda: "", lambda segment: segment)
 
     def __getattr__(self, name: str) -> Any:
@@ -297,6 +296,10 @@ class Builder(Elementwise):
 
     def create_assume(self, condition: Handle) -> None:
         self._effect(debugging.assertion("tl.assume was given a false condition"), condition)
+
+
+def _no_custom_types(value: Any, target: Any, *hints: Any, **more: Any) -> Any:
+    raise NotSimulated(f"the CPU executor does not convert {value.dtype} to {target.scalar}")
 
 
 def _volatile(hints: Sequence[Any]) -> bool:

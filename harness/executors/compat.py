@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import triton
 import triton.language as tl
+from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import CUDAOptions
 from triton.backends.nvidia.compiler import min_dot_size as _min_dot_size
-from triton.language import core, standard
+from triton.language import core, standard, target_info
 from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.language.semantic import TritonSemantic
 from triton.runtime.autotuner import Autotuner
@@ -33,6 +34,7 @@ __all__ = [
     "core",
     "cuda_libdevice",
     "standard",
+    "target_info",
     "tl",
 ]
 
@@ -46,6 +48,9 @@ VERSION: Final[str] = triton.__version__
 
 LAUNCH_OPTIONS: Final = frozenset(CUDAOptions.__dataclass_fields__)
 """Keyword arguments of a launch that are not the kernel's own: num_warps, num_stages, …"""
+
+SM_90: Final = GPUTarget("cuda", 90, 32)
+"""What a kernel that asks is told that it is compiled for."""
 
 min_dot_size: Final[Callable[[Any, Any], tuple[int, int, int]]] = _min_dot_size(None)
 

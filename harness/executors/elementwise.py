@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, Final
 
 import ml_dtypes
@@ -56,8 +57,13 @@ class Elementwise:
 
     profile: Profile
     tracer: Tracer
-    warps: int
-    """Of the launch."""
+    options: SimpleNamespace
+    """What Triton's typing rules ask of a builder, and the launch's number of warps."""
+
+    @property
+    def warps(self) -> int:
+        """Of the launch."""
+        return int(self.options.num_warps)
 
     def _pure(
         self, run: Run, inputs: tuple[Handle, ...], dtype: Any = None, shape: tuple[int, ...] | None = None

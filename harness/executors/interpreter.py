@@ -60,6 +60,7 @@ class Interpreter:
     def __init__(self) -> None:
         options = SimpleNamespace(
             debug=False,
+            num_warps=4,
             sanitize_overflow=False,
             arch=None,
             default_dot_input_precision="tf32",
@@ -162,6 +163,8 @@ class Interpreter:
         yield compat.Autotuner, "run", _method(tune)
         yield compat.Autotuner, "_bench", _method(self._timed)
         yield compat.Autotuner, "check_disk_cache", lambda tuner, key, configs, bench: bool(bench())
+
+        yield compat.target_info, "current_target", lambda: compat.SM_90
 
         for owner in (core.tensor, core.tensor_descriptor_base):
             for name, member in compat.members_with_semantic(owner):

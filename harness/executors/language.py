@@ -67,12 +67,12 @@ class Language:
             if known is None:
                 known = self._functions[function] = self._adapted(function)
             return known
+        if isinstance(function, type) and getattr(function, "__triton_aggregate__", False):
+            raise NotSimulated(f"the CPU executor has no aggregates ({function.__name__})")
         if kind is type or kind is types.BuiltinFunctionType:
             return self._python.get(function, function)
         if isinstance(function, compat.JITFunction | compat.InterpretedFunction):
             return functools.partial(self.inline, function)
-        if getattr(function, "__triton_builtin__", False) and isinstance(function, type):
-            raise NotSimulated(f"the CPU executor has no aggregates ({function.__name__})")
         return function
 
     def bind(self, value: Any) -> Any:

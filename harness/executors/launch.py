@@ -56,7 +56,7 @@ class Launcher:
             return
         outer = (builder.options.debug, builder.warps)
         builder.options.debug = bool(options.get("debug") or jit.debug)
-        builder.warps = options.get("num_warps", 4)
+        builder.options.num_warps = options.get("num_warps", 4)
         try:
             binding = bind(jit, own, memory)
             key = (binding.key, builder.warps, builder.options.debug, builder.profile, jit.src)
@@ -65,7 +65,7 @@ class Launcher:
             with np.errstate(all="ignore"):
                 _Launch(self, jit, tree, binding, context, programs).run()
         finally:
-            builder.options.debug, builder.warps = outer
+            builder.options.debug, builder.options.num_warps = outer
 
     def _tree(self, jit: Any, key: Any, binding: Binding) -> Tree:
         trees = self._trees.setdefault(jit.fn, {})
