@@ -326,6 +326,31 @@ def test_a_finding_is_made_once_for_each_line_and_argument():
     assert len(findings(launch, guarded(32).view)) == 1
 
 
+@triton.jit
+def by_address(table, n, AHEAD: tl.constexpr, BLOCK: tl.constexpr):
+    """The table holds the addresses of x and y."""
+    index = tl.arange(0, BLOCK)
+    x = tl.load(table).to(tl.pointer_type(tl.float32))
+    y = tl.load(table + 1).to(tl.pointer_type(tl.float32))
+    tl.store(y + index + AHEAD, tl.load(x + index, mask=index < n, other=0.0), mask=index < n)
+
+
+def test_accesses_through_addresses_are_watched_too():
+    def launch(x, n, ahead):
+        y = torch.zeros(8)
+        table = torch.tensor([x.data_ptr(), y.data_ptr()])
+        by_address[(1,)](table, n, AHEAD=ahead, BLOCK=16)
+        return y
+
+    x = guarded(8).view
+    assert findings(launch, x, 8, 0) == []
+    assert [(f.kind, f.line) for f in findings(launch, x, 8, 1)] == [
+        ("out of bounds", line(by_address, "tl.store"))
+    ]
+    kinds = [fault.kind for fault in findings(launch, x, 9, 0)]
+    assert kinds == ["undefined values", "out of bounds"]
+
+
 # what is right, and must not be complained of
 
 

@@ -71,6 +71,11 @@ def store(origin: str | None) -> Run:
             for region, chosen, elements in _places(
                 context, "writes", index, values.dtype.itemsize, programs
             ):
+                outside = region.outside(elements, values.dtype.itemsize)
+                if outside.any():
+                    lane = _lane(context, programs[chosen[int(np.flatnonzero(outside)[0])]])
+                    message = "writes through an address that lies in no tensor, but beside one"
+                    context.report("out of bounds", None, lane, None, message)
                 write(context, region, None, programs[chosen], elements, values[chosen])
         else:
             window = context.windows[origin]
@@ -309,9 +314,9 @@ def read_anywhere(
     undef = np.zeros(addresses.size, bool)
     for region, part, index in _places(context, "reads", flat, dtype.itemsize, programs):
         data[chosen[part]] = region.elements(dtype)[index]
+        unknown = region.outside(index, dtype.itemsize)
         never = region.never(index) if region.width == dtype.itemsize else None
-        if never is not None:
-            undef[chosen[part]] = never
+        undef[chosen[part]] = unknown if never is None else unknown | never
     return data.reshape(addresses.shape), undef.reshape(addresses.shape) if undef.any() else None
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from .casts import Array
-from .extent import Extent
+from .extent import Extent, unreached
 
 NEVER: Final = 0
 """In a shadow: the element still holds what its allocation happened to hold."""
@@ -34,6 +34,8 @@ class Region:
         whole = (ctypes.c_uint8 * self.size).from_address(self.base) if self.size else (ctypes.c_uint8 * 0)()
         self.bytes: Array = np.ctypeslib.as_array(whole)
         self._elements: dict[Any, Array] = {}
+        self._unowned: tuple[int, int, Array] | None = None
+        """A width of elements, how many owners there were, and the elements that belong to none."""
         self._shadow: Array | None = None
         self.width = 0
         """Bytes of the elements that the shadow counts in."""
@@ -41,6 +43,15 @@ class Region:
         """Whether the shadow may contain NEVER."""
         self.fill: int | None = None
         """The bits that an element holds as long as nobody wrote it; None where they are not one number."""
+
+    def outside(self, index: Array, width: int) -> Array:
+        """Bool: elements of ``width`` bytes that belong to no argument or allocation, where there are such."""
+        if not self.owners:
+            return np.zeros(index.shape, bool)
+        if self._unowned is None or self._unowned[:2] != (width, len(self.owners)):
+            whole = self.size // width * width
+            self._unowned = width, len(self.owners), unreached(self.owners, 0, whole, width)
+        return np.asarray(np.take(self._unowned[2], index))
 
     def elements(self, dtype: np.dtype[Any]) -> Array:
         """The storage as elements of ``dtype``."""
