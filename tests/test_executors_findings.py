@@ -529,6 +529,23 @@ def test_tiles_that_overlap_store_equal_values(level):
     assert torch.allclose(execution.value, a @ b, atol=1e-4)
 
 
+@triton.jit
+def nans(y, BITS: tl.constexpr):
+    """Every program has another payload, as it may come of the order of a sum."""
+    bits = tl.full((4,), BITS, tl.int32) + tl.program_id(0)
+    tl.store(y + tl.arange(0, 4), bits.to(tl.float32, bitcast=True))
+
+
+@pytest.mark.parametrize(("bits", "kinds"), [(0x7FC00000, []), (0x3F800000, ["race"])], ids=["NaN", "1"])
+def test_one_nan_is_like_another(bits, kinds):
+    def launch():
+        y = torch.empty(4)
+        nans[(3,)](y, BITS=bits)
+        return y
+
+    assert [fault.kind for fault in findings(launch)] == kinds
+
+
 # what is wrong
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import races
-from .casts import Array, bits_of
+from .casts import Array, bits_of, is_float
 from .context import Context
 from .faults import MemoryFault, OrderMatters
 from .memory_map import Window
@@ -242,19 +242,28 @@ def write(
         before = shadow[index]
         foreign = (before >= context.first) & (before != mine)
         if foreign.any():
-            _conflict(context, window, programs, index, foreign & (elements[index] != bits))
+            _conflict(context, window, programs, index, foreign & _unlike(region, index, values))
     if context.alone:
-        differs = elements[index] != bits
+        differs = _unlike(region, index, values)
         races.writes(context, window, region, index, differs)
         context.version += bool(differs.any())
     else:
         context.version += 1
     elements[index] = bits
     shadow[index] = mine
-    lost = elements[index] != bits
+    lost = _unlike(region, index, values)
     if lost.any():
         _conflict(context, window, programs, index, lost & (shadow[index] != mine))
         _conflict(context, window, programs, index, lost & (shadow[index] == mine), "two lanes of a program")
+
+
+def _unlike(region: Region, index: Array, values: Array) -> Array:
+    """Where an element is not what is stored [lanes]: other bits, but not two NaN."""
+    bits = bits_of(values)
+    differs = np.asarray(region.elements(bits.dtype)[index] != bits)
+    if is_float(values.dtype) and differs.any():
+        differs &= ~(np.isnan(region.elements(values.dtype)[index]) & np.isnan(values))
+    return differs
 
 
 def _conflict(
