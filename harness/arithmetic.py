@@ -14,7 +14,7 @@ from harness.formats import Format
 from harness.numbers.model import PRIMITIVE_ERRORS, Dot, Model
 
 _CHOICES: Mapping[str, tuple[Any, ...]] = {
-    "dot": ("ieee", "tf32", "tf32x3", "bf16"),
+    "dot": ("ieee", "tf32", "tf32x3", "bf16", "fp8"),
     "variance": ("any", "two-pass", "textbook"),
     "exp": ("shifted", "scaled"),
     "flush": ("approximate", "none", "all"),
@@ -26,9 +26,12 @@ _DOTS: Mapping[str, Dot] = {
     "tf32": Dot(u_in=2.0**-10, eta_in=2.0**-136, fmt=formats.TF32),
     "tf32x3": Dot(eta_in=2.0**-136, c=3.0, extra=3 * 2.0**-22, fmt=formats.TF32),
     "bf16": Dot(u_in=2.0**-8, eta_in=2.0**-134, fmt=formats.BFLOAT16),
+    "fp8": Dot(c=33 / 32 * 2.0**11),
 }
 """Operand errors of a dot: TF32 is truncated to 11 bits (measured on an H200, Triton 3.6.0). The low parts of
-tf32x3 are lost below TF32's smallest subnormal."""
+tf32x3 are lost below TF32's smallest subnormal. fp8 operands are exact, and the tensor cores of an H200 align 32
+products and the running sum to the largest, and cut them 13 bits behind its first: 33·2⁻¹³ for 32 products
+(numerics.md §2; Khattak & Mikaitis, arXiv:2512.07004)."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +40,11 @@ class Arithmetic:
 
     accumulator: format of sums ('float32' means float64 for float64 inputs); depth: roundings on the
     longest path of a reduction, None for min(n-1, ceil(n/16)+64), 'sequential' for n-1; dot: treatment of
-    operands; roundings: named places of the contract that are rounded to the input's format; variance,
-    exp: the form; ulp: primitive errors in u by name; flush: subnormals flushed by exp2, sqrt, rsqrt, tanh,
-    erf, sin and log ('approximate'), by nothing or by everything; saturate: overflow gives the largest finite
-    value (None: as the format does); deterministic, batch_invariant, layout_invariant: bits may not differ
+    operands, or 'fp8', whose products the tensor cores of Hopper add in 13 bits; roundings: named places of
+    the contract that are rounded to the input's format; variance, exp: the form; ulp: primitive errors in u
+    by name; flush: subnormals flushed by exp2, sqrt, rsqrt, tanh, erf, sin and log ('approximate'), by nothing
+    or by everything; saturate: overflow gives the largest finite value (None: as the format does);
+    deterministic, batch_invariant, layout_invariant: bits may not differ
     between runs, batches or layouts.
     """
 
@@ -101,6 +105,8 @@ class Arithmetic:
         Raises HarnessError for a rounding that the contract does not name.
         """
         accumulator = self.accumulator_for(fmt)
+        if self.dot == "fp8" and fmt.bits != 8:
+            raise HarnessError(f"claim dot='fp8' is of fp8 operands, and these are {fmt.name}")
         for place in self.roundings:
             if place not in contract.roundings:
                 known = list(contract.roundings)

@@ -12,8 +12,13 @@ from adversarial import half_ulps, operands
 from emulation import Unit
 from judging import Array, Truth, attack, model, mp, narrower, rejected, truth
 
+import references
 from harness import numbers
-from harness.formats import BFLOAT16, FLOAT16, FLOAT32, TF32, Format, round_to
+from harness.arithmetic import Arithmetic
+from harness.errors import HarnessError
+from harness.executors.profile import TensorCore
+from harness.executors.tensor_core import blocks
+from harness.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, TF32, Format, round_to
 from harness.numbers.number import NAN, PINF
 
 
@@ -170,6 +175,31 @@ def test_computed_operands(m: int, k: int, n: int) -> None:
     arguments = {"a": a, "s": scale, "b": b, "c": c}
     largest = attack(definition, arguments, exact, held, model())
     assert k > 1 or largest > 2 / 3
+
+
+@pytest.mark.parametrize("k", [1, 2, 31, 32, 33, 64, 100, 515])
+def test_the_short_accumulator_of_fp8_needs_its_claim(k: int) -> None:
+    """Blocks of 32 products and the running sum, cut 13 bits behind the largest: an H200's, as probed."""
+    a, b = matrices(FLOAT8_E4M3FN, 6, k, 5)
+    a[5], b[:, 2] = 1.875 * 2.0**-6, 2.0**-8
+    a[5, 0], b[0, 2] = 2.0**-1, 1.0
+    exact = exact_matmul(a, b)
+    left, right = a.astype(np.float32), b.astype(np.float32)
+    held = {
+        "tensor core": blocks(left, right, np.zeros((6, 5), np.float32), TensorCore(32, 13)).astype(float)
+    }
+    fp8 = Arithmetic(dot="fp8").model(references.matmul, FLOAT8_E4M3FN)
+    attack(numbers.matmul, {"a": a, "b": b}, exact, held, fp8)
+    if k > 1:
+        weak = dataclasses.replace(fp8, dot=dataclasses.replace(fp8.dot, c=fp8.dot.c / 4))
+        assert rejected(numbers.matmul, {"a": a, "b": b}, exact, held, weak)
+        ieee = Arithmetic().model(references.matmul, FLOAT8_E4M3FN)
+        assert rejected(numbers.matmul, {"a": a, "b": b}, exact, held, ieee)
+
+
+def test_the_short_accumulator_is_claimed_of_fp8_alone() -> None:
+    with pytest.raises(HarnessError, match="operands"):
+        Arithmetic(dot="fp8").model(references.matmul, FLOAT16)
 
 
 def test_empty_and_batched_products() -> None:

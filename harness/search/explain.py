@@ -85,6 +85,7 @@ def _looser(subject: Subject, names: set[str]) -> Iterator[Arithmetic]:
         for some in itertools.combinations(open_places, count)
     ]
     forms: list[dict[str, Any]] = [
+        *([{"dot": "fp8"}] if all(_of_eight_bits(name) for name in names) else []),
         {"depth": "sequential"},
         {"exp": "scaled"},
         {"dot": "tf32x3"},
@@ -113,6 +114,10 @@ def _looser(subject: Subject, names: set[str]) -> Iterator[Arithmetic]:
         if looser not in seen:
             seen.add(looser)
             yield looser
+
+
+def _of_eight_bits(name: str) -> bool:
+    return not formats.is_integer(name) and formats.format_of(name).bits == 8
 
 
 def _open_places(subject: Subject) -> list[str]:

@@ -1,10 +1,14 @@
-"""A matrix product in one tile, of tl.dot's default precision."""
+"""Matrix products that need a claim: tl.dot's default precision, and fp8 on Hopper."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
+
+from harness.executors.profile import TensorCore
+from harness.executors.tensor_core import blocks
 
 
 @triton.jit
@@ -34,3 +38,9 @@ def one_tile(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         strides = *a.stride(), *b.stride()
         _tile[(1,)](a, b, out, m, n, k, *strides, BLOCK_M=side_m, BLOCK_N=side_n, BLOCK_K=32)
     return out
+
+
+def short_accumulator(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """fp8 a [M, K] @ b [K, N] in float32, as an H200 adds it: 32 products at a time, 13 bits behind the largest."""
+    zeros = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    return torch.from_numpy(blocks(a.float().numpy(), b.float().numpy(), zeros, TensorCore(32, 13)))

@@ -18,9 +18,10 @@ from kernels import sum_atomic as atomics
 from kernels import swiglu as gated
 from quality.contracts import normalised_twice
 from quality.declare import right
-from quality.products import one_tile
+from quality.products import one_tile, short_accumulator
 
 HALVES = ("float16", "bfloat16")
+EIGHT = ("float8_e4m3fn", "float8_e5m2")
 TF32 = {"dot": "tf32"}
 
 
@@ -34,6 +35,12 @@ def matmul_in_tf32(a, b):
 def matmul_of_the_default_precision(a, b):
     """tl.dot without input_precision."""
     return one_tile(a, b)
+
+
+@right(references.matmul, claims={"dot": "fp8"}, formats=EIGHT, why="the accumulator of Hopper is claimed")
+def matmul_of_fp8_in_13_bits(a, b):
+    """The fp8 accumulator of Hopper's tensor cores."""
+    return short_accumulator(a, b)
 
 
 @right(normalised_twice, bug="C04")

@@ -8,8 +8,9 @@ import references
 from harness.formats import TF32, round_to
 from kernels import matmul_tf32 as tf32
 from quality.declare import wrong
-from quality.products import one_tile
+from quality.products import one_tile, short_accumulator
 
+EIGHT = ("float8_e4m3fn", "float8_e5m2")
 TF32_CLAIM = "right if claims={'dot': 'tf32'}"
 
 
@@ -29,6 +30,12 @@ def matmul_in_tf32(a, b):
 def matmul_of_the_default_precision(a, b):
     """tl.dot without input_precision: TF32 of float32 operands on NVIDIA."""
     return one_tile(a, b)
+
+
+@wrong(references.matmul, "accuracy", smallest=8, formats=EIGHT, claim="right if claims={'dot': 'fp8'}")
+def matmul_of_fp8_in_13_bits(a, b):
+    """The fp8 accumulator of Hopper's tensor cores without the claim."""
+    return short_accumulator(a, b)
 
 
 @wrong(
