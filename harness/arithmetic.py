@@ -44,8 +44,7 @@ class Arithmetic:
     the contract that are rounded to the input's format; variance, exp: the form; ulp: primitive errors in u
     by name; flush: subnormals flushed by exp2, sqrt, rsqrt, tanh, erf, sin and log ('approximate'), by nothing
     or by everything; saturate: overflow gives the largest finite value (None: as the format does);
-    deterministic, batch_invariant, layout_invariant: bits may not differ
-    between runs, batches or layouts.
+    deterministic, batch_invariant, layout_invariant: bits may not differ between runs, batches or layouts.
     """
 
     accumulator: str = "float32"
