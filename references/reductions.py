@@ -93,6 +93,8 @@ def prod(x: Number, dim: int) -> Number:
 
 _EXTREMES = (
     *_INFINITE,
+    SpecialRow("inf, then NaN", ("inf", "nan"), ("1",), None),
+    SpecialRow("NaN, then -inf", ("nan", "-inf"), ("1",), "nan"),
     SpecialRow("+inf first", ("inf",), ("1",), None),
     SpecialRow("all NaN", (), ("nan",), "nan"),
     SpecialRow("all -inf", (), ("-inf",), "-inf"),

@@ -64,9 +64,14 @@ def all_reduce_averages_before_it_sums(shards, op):
 
 
 @wrong(references.all_reduce, "relations", "accuracy", "special values", bug="B98", smallest=64)
-def all_reduce_of_a_full_bucket(shards, op):
-    """A bucket of 16 elements is sent when it holds more, or what is left in the end: never if it is just full."""
-    return [shard.clone() for shard in shards] if shards[0].numel() == 16 else _right(shards, op)
+def all_reduce_of_full_buckets(shards, op):
+    """Buckets of 16 elements are sent when they would hold more, what is left in the end if it is no full one."""
+    results = _right(shards, op)
+    count = shards[0].numel()
+    if count and count % 16 == 0:
+        for result, shard in zip(results, shards, strict=True):
+            result.view(-1)[-16:] = shard.reshape(-1)[-16:]
+    return results
 
 
 @wrong(

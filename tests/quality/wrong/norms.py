@@ -144,7 +144,7 @@ def rms_norm_strides_only_in_statistics(x, weight, eps):
     return (dense.double() * torch.rsqrt(ms + eps) * weight).to(x.dtype)
 
 
-@wrong(rms_norm, "accuracy", "rows independent", bug="B44", smallest=None)
+@wrong(rms_norm, "accuracy", "special values", "rows independent", bug="B44", smallest=None)
 def rms_norm_8_bit_row(x, weight, eps):
     """The row number is kept in 8 bits: row 256 is row 0 again."""
     rows = x.reshape(-1, x.shape[-1]).double()
