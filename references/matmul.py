@@ -158,7 +158,9 @@ def addmm(c: Number, a: Number, b: Number, beta: float, alpha: float) -> Number:
 )
 def linear(x: Number, weight: Number, bias: Number | None, activation: str | None) -> Number:
     """activation(x @ weight.T + bias), x [..., I], weight [O, I], bias [O] or None; gelu is the erf form."""
-    z = numbers.matmul(x, numbers.transpose(weight), start=bias, partials="partials")
+    rows = x if len(x.shape) > 1 else numbers.unsqueeze(x, 0)
+    z = numbers.matmul(rows, numbers.transpose(weight), start=bias, partials="partials")
+    z = numbers.reshape(z, (*x.shape[:-1], weight.shape[0]))
     if bias is not None:
         z = rounded(z, "product", at=z - bias)
     if activation is None:

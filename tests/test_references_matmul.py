@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from definitions import answers
 
 import harness
 import references
@@ -146,3 +147,15 @@ def test_partials_in_the_inputs_format_are_a_claim() -> None:
 
     verdict = harness.check(split, references.matmul, "bfloat16", examples=60)
     assert str(verdict).startswith("right if claims={'roundings': ('partials',)}"), str(verdict)
+
+
+@pytest.mark.parametrize(
+    "claims", [{}, {"flush": "all"}, {"dot": "tf32"}, {"roundings": ("partials",)}], ids=str
+)
+def test_a_vector_is_judged_as_a_row(claims: dict[str, Any]) -> None:
+    x, weight, bias = torch.tensor([[1.5, 1e-40]]), torch.tensor([[2.0, 1e-3]]), torch.tensor([1e-39])
+    arguments = {"weight": weight.double(), "bias": bias.double(), "activation": None}
+    (row,) = answers(references.linear, {"x": x.double(), **arguments}, [(1, 1)], **claims)
+    (vector,) = answers(references.linear, {"x": x[0].double(), **arguments}, [(1,)], **claims)
+    assert vector.t.item() == row.t.item() > 0
+    assert vector.value.item() == row.value.item()
