@@ -91,7 +91,6 @@ ELSEWHERE: dict[str, str] = {
     "B72": "a gradient",
     "B102": "a gradient",
     "B112": "a gradient",
-    "B114": "a divergence, which no contract has",
     "B116": "a gradient",
     "C20": "a mistake of a test, not of a kernel",
     "U04": "a gradient",

@@ -8,6 +8,7 @@ from harness.numbers import (
     amax,
     exp,
     expand,
+    log,
     maximum,
     mean,
     minimum,
@@ -249,3 +250,16 @@ def normalised_twice(x: Number) -> Number:
     """x / |x|, divided by its own norm once more."""
     once = x / sqrt(sum(x * x, -1))
     return once / sqrt(sum(once * once, -1))
+
+
+@contract(
+    args={"p": "*batch N", "q": "*batch N"},
+    returns="*batch",
+    rows="*batch",
+    families=("all-negative", "offset"),
+)
+def jensen_shannon(p: Number, q: Number) -> Number:
+    """Σ exp(p)·(p - m) / 2 + Σ exp(q)·(q - m) / 2 of log-probabilities p and q, m = log (exp(p) + exp(q)) / 2."""
+    top = maximum(p, q)
+    middle = top + log(0.5 * (exp(p - top) + exp(q - top)))
+    return 0.5 * (sum(exp(p) * (p - middle), -1) + sum(exp(q) * (q - middle), -1))

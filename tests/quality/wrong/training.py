@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 import references
+from quality.contracts import jensen_shannon
 from quality.declare import wrong
 
 
@@ -52,3 +53,11 @@ def cross_entropy_of_a_stored_logsumexp(logits, target, ignore_index, reduction)
         return losses.to(logits.dtype)
     total = losses[counted].sum()
     return (total if reduction == "sum" else total / counted.sum()).to(logits.dtype)
+
+
+@wrong(jensen_shannon, "special values", bug="B114", smallest=2, domain={"finite": True, "max_abs": 250.0})
+def jensen_shannon_of_probabilities(p, q):
+    """The logarithm of (exp(p) + exp(q)) / 2 in float32: 0·log 0 where both have underflowed."""
+    a, b = p.float().exp(), q.float().exp()
+    middle = (0.5 * (a + b)).log()
+    return (0.5 * ((a * (p.float() - middle)).sum(-1) + (b * (q.float() - middle)).sum(-1))).to(p.dtype)
