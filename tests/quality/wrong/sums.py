@@ -67,7 +67,7 @@ def _atomic_blocks(x, out, n, BLOCK: tl.constexpr):
     tl.atomic_add(out + row, tl.sum(values, axis=0))
 
 
-@wrong(references.sum, "written", bug="B16")
+@wrong(references.sum, "undefined values", "written", bug="B16")
 def sum_by_atomics_on_nothing(x, dim):
     """Blocks are added atomically to a buffer that nobody set to 0."""
     rows = rows_of(x, dim)
