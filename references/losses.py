@@ -59,6 +59,7 @@ def _separate(scalars: Mapping[str, Any]) -> str:
         "stagnation",
         "equal",
         "ascending",
+        "leading-minus-inf",
         "some-minus-inf",
         "nan-at",
         "inf-at",

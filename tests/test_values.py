@@ -169,6 +169,7 @@ def test_seeds_matter_unless_the_family_has_nothing_to_draw() -> None:
         "ordinals",
     }
     fixed |= {"decisive-one-hot", "decisive-factor", "numbered-vectors", "small-magnitudes"}
+    fixed |= {"decisive-many", "decisive-factors"}
     for name in NAMES:
         params = choices(FAMILIES[name])[-1]
         rows = {row_values(rowwise, name, seed, 64, FLOAT32, params).tobytes() for seed in range(8)}
@@ -193,15 +194,39 @@ def test_max_abs_clips_to_a_value_of_the_format(limit: float, fmt: Format) -> No
 # What single families are for
 
 
+def decides(name: str) -> bool:
+    return "decisive" in FAMILIES[name].tags
+
+
 def decisive(name: str) -> list[dict[str, float]]:
     positions = (0, -1, -2, 63, 64, 99)
     return [{**params, "position": at} for params in choices(FAMILIES[name])[::2] for at in positions]
 
 
+@pytest.mark.parametrize("fmt", ["float32", "float16", "bfloat16"])
+def test_any_block_decides(fmt: str) -> None:
+    """Of a sum (a product) over 70,000 elements: more than any order of additions, or the result, may lose."""
+    n = 70_001
+    lost = max((n / 16 + 64) * FLOAT32.u, FORMATS[fmt].u)
+    many, factors = (
+        row_values(rowwise, name, 0, n, fmt, {"position": -1})
+        for name in ("decisive-many", "decisive-factors")
+    )
+    total, product = many.sum(), np.prod(factors)
+    assert 0.25 <= product <= 4.0 and np.abs(np.log2(np.cumprod(factors))).max() <= 1
+    for block in (1024, 1536, 4096):
+        for start in range(0, n, block):
+            inside = slice(start, start + block)
+            assert many[inside].sum() > 1.5 * lost * total
+            assert (factors[inside] != 1.0).any()
+    for at in (0, n - 1, n - 2, 65535, 65536, 4095, 4096):
+        assert many[at] > 1.2 * lost * total and factors[at] != 1.0
+
+
 @pytest.mark.parametrize(
     "fmt", [FORMATS["float32"], FORMATS["float16"], FORMATS["bfloat16"]], ids=lambda f: f.name
 )
-@pytest.mark.parametrize("name", [n for n in NAMES if "decisive" in FAMILIES[n].tags])
+@pytest.mark.parametrize("name", [n for n in NAMES if decides(n) and "everywhere" not in FAMILIES[n].tags])
 def test_one_position_decides(name: str, fmt: Format) -> None:
     """Dropping the decisive element moves a sum, maximum, minimum, step or product beyond any bound."""
     n = 200

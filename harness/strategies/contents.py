@@ -12,7 +12,7 @@ from harness.errors import HarnessError
 from harness.formats import Format, format_of, is_integer
 from harness.layouts import Layout
 from harness.strategies.cost import Fitted
-from harness.values import Family, max_abs_params
+from harness.values import Family, in_turn, max_abs_params
 from harness.values.whole import bounds
 
 POSITIONS = ("first", "last", "before-last", "middle", "before-edge", "edge")
@@ -138,6 +138,15 @@ class Demand:
             params += tuple((name, cells.inner[turn % len(cells.inner)]) for name in self.family.inner)
         limit = () if "whole" in self.family.tags else max_abs_params(domain)
         return Row(self.family.name, seed, params + limit, start=None if cells.content_axes else 0)
+
+
+def mixed(families: Sequence[Family], seed: int, inner: int, cells: Grid, domain: Domain) -> Row:
+    """A row of vectors of length ``inner``, of one family each.
+
+    For a launch that is one situation: a matrix of logits that a single mean comes of has many rows, too.
+    """
+    rule = in_turn(families[: -(-cells.length // inner)])
+    return Row(rule.name, seed, (("inner", inner), *max_abs_params(domain)))
 
 
 def recipe(fmt: str, layout: Layout, cells: Grid, rows: Sequence[Row]) -> Recipe:

@@ -17,7 +17,7 @@ from harness.strategies.contents import Demand
 from harness.strategies.cost import Budget, least, products
 from harness.strategies.schedule import LAYOUTS, SCHEDULE, Launch, with_many_rows
 from harness.strategies.shapes import Wish
-from harness.strategies.supply import DISTINCT, LONG, Supply, demands
+from harness.strategies.supply import DISTINCT, LONG, VERY_LONG, Supply, demands, mixture
 from harness.values import SPECIAL, Family, Stream, max_abs_params
 
 MODERATE = (33, 65, 17, 64, 129, 31, 128)
@@ -57,6 +57,7 @@ class _Cover:
         self.product = products(contract, shapes.fit(contract, domain, self.budget, Wish(2))) > 0
         self.formats = contents.formats(contract, domain, fmt)
         self.numbers = itertools.count()
+        self.mixtures = itertools.count(seed)
         self.met: defaultdict[str, set[int]] = defaultdict(set)
         self.served: Counter[str] = Counter()
         self.tensors = {
@@ -107,7 +108,8 @@ class _Cover:
             if base not in self.main:
                 rows = self.tensors[base].labels(number, place, distinct, cells, self._seed)
             elif name in focus and contents.visible(layout, cells) == cells.length:
-                rows = same or self._demanded(layout, cells, base, launch.wish)
+                drawn = same or self._mixture(number, cells, base)
+                rows = drawn or self._demanded(layout, cells, base, launch.wish)
                 same = [replace(row, seed=self._seed()) for row in rows] if len(focus) > 1 else None
             else:
                 kind = "ordinary" if name != odd else "extreme" if number % 3 == 0 else "odd"
@@ -126,7 +128,8 @@ class _Cover:
             content = (257, 513, 129, 511, 251, 33)[number % 6]
         if self.product and content > MODERATE[-1] and number % 6 != 1:
             content = MODERATE[number % len(MODERATE)]
-        most = self.budget.long if wish.rows > shapes.MANY_ROWS else self.budget.elements
+        long = wish.rows > shapes.MANY_ROWS or content > self.budget.elements
+        most = self.budget.long if long else self.budget.elements
         rows = min(wish.rows, max(1, most // max(1, content)))
         tiles = self.product and number % 3 == 2 and 1 < wish.rows <= shapes.MANY_ROWS
         choice, main = wish.choice + 5 * self.seed, wish.main + self.seed
@@ -188,10 +191,24 @@ class _Cover:
             count = min(count, max(1, wish.rows))
         n = contents.extent(layout, cells, count)
         for number in range(count):
-            row = self._take(cells, name, n, at_edges=n > LONG and number % 3 == 1)
+            row = self._everywhere(cells, name, n) if n > VERY_LONG and number == 0 < count - 1 else None
+            row = row or self._take(cells, name, n, at_edges=n > LONG and number % 3 == 1)
             row = row or self._take(cells, name, n)
             rows.append(row or replace(simple, seed=self._seed()))
         return rows
+
+    def _mixture(self, number: int, cells: Grid, name: str) -> list[Row] | None:
+        """In most launches of a contract without rows: vectors of a family each, many or one of them wild."""
+        if self.contract.rows or number % 3 == 0 or not cells.inner:
+            return None
+        turn, mode = divmod(next(self.mixtures), 3)
+        inner = cells.inner[turn % len(cells.inner)]
+        families = mixture(self.tensors[name].pool, turn, DISTINCT, (0, 1, DISTINCT // 2)[mode], inner)
+        return [contents.mixed(families, self._seed(), inner, cells, self.domain)] if families else None
+
+    def _everywhere(self, cells: Grid, name: str, n: int) -> Row | None:
+        demand = self.tensors[name].everywhere(self.seed)
+        return None if demand is None else demand.row(self._seed(), cells, self.domain, n=n)
 
     def _take(self, cells: Grid, name: str, n: int, *, at_edges: bool = False) -> Row | None:
         """The first demand that a row can meet; it goes to the end of the queue."""

@@ -19,6 +19,7 @@ from harness.strategies.contents import POSITIONS, Demand
 from harness.strategies.cost import Budget
 from harness.strategies.options import dimensions
 from harness.strategies.shapes import Wish
+from harness.strategies.supply import mixture
 from harness.values import Family, Pool, max_abs_params, pool, special_applies, specials
 
 T = TypeVar("T")
@@ -63,7 +64,7 @@ def cases(
         pick = _picker(draw)
         wish = Wish(
             content=pick(_LENGTHS),
-            rows=pick(_ROWS) if contract.rows else 1,
+            rows=pick(_ROWS),
             ndim=pick(ndims),
             axis=pick(range(8)) if Dim in kinds else 0,
             choice=pick(range(64)) if turns else 0,
@@ -91,7 +92,10 @@ def cases(
                 n = contents.visible(layout, cells)
                 fitting = (f for f in specials(contract, given) if special_applies(rows[f.name], n))
                 usable = (*usable, *fitting)
-            drawn = _rows(pick, given, layout, cells, usable)
+            drawn = None
+            if not contract.rows and cells.inner and place == focus and not is_integer(dtypes[base]):
+                drawn = _mixture(pick, given, cells, pools[base])
+            drawn = drawn or _rows(pick, given, layout, cells, usable)
             tensors[name] = contents.recipe(dtypes[base], layout, cells, drawn)
         return Case(fitted.sizes, fitted.scalars, tensors)
 
@@ -123,6 +127,17 @@ def _layout(pick: Callable[[Sequence[Any]], Any], domain: Domain, cells: Grid) -
     names = [name for name in layouts.allowed(domain.layouts) if layouts.feasible(name, cells.shape)]
     found = contents.layout(domain, pick(names or ["contiguous"]), cells.shape, pick(range(12)))
     return found
+
+
+def _mixture(
+    pick: Callable[[Sequence[Any]], Any], domain: Domain, cells: Grid, given: Pool
+) -> list[Row] | None:
+    """For a contract without rows, in every other case: vectors of a family each."""
+    if not pick((False, True)):
+        return None
+    inner = pick(cells.inner)
+    families = mixture(given, pick(range(24)), pick(range(1, 7)), pick((0, 1, 3)), inner)
+    return [contents.mixed(families, pick(range(1 << 16)), inner, cells, domain)] if families else None
 
 
 def _rows(

@@ -63,7 +63,7 @@ def _schedule() -> tuple[Launch, ...]:
         _launch(1024, 12, 2, 0, "contiguous"),
     ]
     rare = [
-        _launch(100_003, 1, 1, 0, "contiguous"),
+        _launch(69_997, 2, 2, 0, "contiguous"),
         _launch(9, 257, 2, 0, "contiguous"),
         _launch(131_072, 1, 2, 1, "step", units=True),
         _launch(5, 1000, 2, 1, "transposed"),
@@ -101,6 +101,7 @@ def _schedule() -> tuple[Launch, ...]:
         _launch(3, 24, 4, 5, "transposed", square=True),
     ]
     beside = [*squares, *others]
+    others[0] = _launch(16, 1, 1, 1, "step")
     mixed = [launch for pair in zip(rare, beside, strict=False) for launch in pair]
     listed = [*first, *mixed, *beside[len(rare) :]]
     names = [launch.layout for launch in listed]

@@ -169,10 +169,15 @@ def _content_lengths(
     mine = [slot for slot in slots if slot == main or (listed and slot[0] == main[0])]
     near = {slot for own in by_tensor.values() if set(mine) & set(own) for slot in own}
     factors = {factor for name in by_tensor for factor in _factors(contract, name)}
+    # Of a launch that is one situation the tensor's other axes make the rows.
+    others = [slot for slot in slots if slot in near and slot not in mine and not slot[0].endswith("@")]
+    alone = {} if contract.rows else dict(zip(others, _divide(wish.rows, len(others), wish), strict=True))
     found: dict[AxisLabel, int] = {}
     for place, slot in enumerate(slots):
         if slot in mine:
             found[slot] = _wished(contract, by_tensor, slot, wish.content)
+        elif slot in alone and slot not in factors:
+            found[slot] = alone[slot]
         elif slot in near or slot in factors or wish.content == 1:
             found[slot] = 1 if wish.content == 1 else (2, 3, 1)[(place + wish.spread) % 3]
         else:

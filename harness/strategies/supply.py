@@ -17,6 +17,9 @@ DISTINCT = 24
 LONG = 300
 """Elements of a row that takes several of the usual blocks; there are few such rows."""
 
+VERY_LONG = 2000
+"""Elements of a row that only launches of a few rows have, where one row is to show a loss anywhere."""
+
 SHORT = 8
 """Rows of integers up to which counting goes on from row to row."""
 
@@ -37,7 +40,7 @@ class Supply:
         extreme = [family for family in found.every if family.tags & {"special", "range"}]
         calm = [family for family in found.every if not family.tags & {"special", "range"}]
         ordinary = [family for family in calm if "ordinary" in family.tags]
-        decisive = [family for family in calm if "decisive" in family.tags]
+        decisive = [f for f in calm if "decisive" in f.tags and "everywhere" not in f.tags]
         if not contract.tensors[name].families:
             calm = [family for family in calm if not family.tags & {"ordinary", "decisive"}]
             mixed = _merged(ordinary, decisive)
@@ -50,6 +53,14 @@ class Supply:
         }
         return Supply(found, by_kind, tuple(_themes(found.every)) if whole else ())
 
+    def everywhere(self, number: int) -> Demand | None:
+        """A row that is decisive at all positions at once; factors where the contract lists such, or in turn."""
+        families = [family for family in self.pool.every if "everywhere" in family.tags]
+        if not families:
+            return None
+        listed = {family.name for family in self.pool.listed}
+        return Demand(families[number % 2 if not listed else int("decisive-factor" in listed)], "last")
+
     def labels(self, number: int, place: int, count: int, cells: Grid, seed: Callable[[], int]) -> list[Row]:
         """The rows of an integer tensor beside floating-point ones: all of one theme."""
         demand = self.themes[(number + place) % len(self.themes)]
@@ -60,6 +71,25 @@ class Supply:
                 params["start"] = at * cells.length
             rows.append(Row(demand.family.name, seed(), tuple(params.items())))
         return rows
+
+
+def mixture(given: Pool, number: int, count: int, wild: int, n: int) -> list[Family]:
+    """``count`` families for the vectors, of n elements, of a row; the listed ones twice as often.
+
+    wild: how many are special or extreme, of one family, and half of many of one with settings that such
+    vectors are long enough for; that one comes first. One NaN, or one huge vector, is all that is left of a
+    mean over them; many infinities, or many vectors that have a result each, show more.
+    """
+    usable = [*given.listed, *given.every[:4], *given.listed, *given.every[4:]]
+    calm = [f for f in usable if not f.tags & {"special", "range", "cancellation", "vectors"}]
+    extreme = [f for f in given.listed if "special" in f.tags]
+    extreme = extreme or [f for f in given.every if f.tags & {"special", "range"}]
+    settled = [f for f in given.listed if any(1 < setting.least <= n for setting in f.settings)]
+    found = [calm[(number * count + at) % len(calm)] for at in range(count)] if calm else []
+    for at in range(min(wild, len(found)) if extreme else 0):
+        source = settled if settled and at % 2 == 0 else extreme
+        found[(number + 2 * at) % count] = source[number % len(source)]
+    return found
 
 
 def _merged(many: list[Family], few: list[Family]) -> list[Family]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.formats import Format
-from harness.values.counter import Floats, Stream
+from harness.values.counter import Floats, Integers, Stream
 from harness.values.family import POSITION, Param, family, place
 
 
@@ -46,6 +46,38 @@ def decisive_step(s: Stream, n: int, fmt: Format, height: float, position: float
     return s.normal(n) + height * (np.arange(n) >= start)
 
 
+SPACING = 1021
+"""A prime: elements from one decisive position to the next, where no power of two is near."""
+
+
+def _everywhere(n: int, position: float) -> Integers:
+    """Where blocks begin and end: about the powers of two, somewhere in every block, and beside a position."""
+    edges = 2 ** np.arange(n.bit_length())
+    start = int(position) if position >= 0 else n + int(position)
+    found = np.concatenate([edges - 1, edges, np.arange(0, n, SPACING), [start - 1, start]])
+    return np.unique(found[(found >= 0) & (found < n)]).astype(np.int64)
+
+
+@family("decisive-many", "decisive", "everywhere", params=(Param("height", (16.0, -16.0)), POSITION))
+def decisive_many(s: Stream, n: int, fmt: Format, height: float, position: float) -> Floats:
+    """Zeros, and one value where blocks begin or end: in a row of 10^5 each of them is a 170th of a sum.
+
+    That is more than rounding errors may hide, so that one row shows a loss anywhere.
+    """
+    row = np.zeros(n)
+    row[_everywhere(n, position)] = height
+    return row
+
+
+@family("decisive-factors", "decisive", "everywhere", "exact", params=(POSITION,))
+def decisive_factors(s: Stream, n: int, fmt: Format, position: float) -> Floats:
+    """Ones, and 2 or 1/2 where blocks begin or end: a product, near 1 throughout, in which each counts."""
+    row = np.ones(n)
+    row[_everywhere(n, position)] = 2.0
+    up = np.cumsum(row == 2.0) % 2 == 0
+    return np.where((row == 2.0) & up, 0.5, row)
+
+
 @family("nan-at", "special", params=(POSITION,))
 def nan_at(s: Stream, n: int, fmt: Format, position: float) -> Floats:
     """Bell-shaped, with one NaN."""
@@ -65,6 +97,8 @@ DECISIVE = (
     decisive_one_hot,
     decisive_factor,
     decisive_step,
+    decisive_many,
+    decisive_factors,
     nan_at,
     inf_at,
 )

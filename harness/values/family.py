@@ -14,7 +14,7 @@ from harness.values.counter import Floats, Stream
 TAGS = frozenset(
     {
         *("generic", "ordinary", "structured", "decisive", "cancellation", "range", "special", "exact"),
-        *("mild", "whole", "vectors", "poison"),
+        *("mild", "everywhere", "whole", "vectors", "poison"),
     }
 )
 
@@ -70,10 +70,11 @@ class Family:
     Tags: *generic* (data that suits anything), *ordinary* (of moderate magnitude, whatever the parameters,
     so that a weight or bias of it spoils no result), *mild* (within [-1, 1), all different), *structured*
     (patterns that saturate bounds or break algorithms), *decisive* (one position moves the result by more
-    than any bound), *cancellation* (results are small beside their bounds), *range* (extreme magnitudes),
-    *special* (holds inf or NaN), *exact* (partial sums are exact in any order), *whole* (integers of the
-    range of an integer tensor, which ``make`` gets in place of ``fmt``), *vectors* (patterns along an inner
-    axis), *poison* (used in place of other rows, never drawn).
+    than any bound), *everywhere* (all typical positions do so at once), *cancellation* (results are small
+    beside their bounds), *range* (extreme magnitudes), *special* (holds inf or NaN), *exact* (partial sums
+    are exact in any order), *whole* (integers of the range of an integer tensor, which ``make`` gets in
+    place of ``fmt``), *vectors* (patterns along an inner axis), *poison* (used in place of other rows, never
+    drawn).
     """
 
     name: str
@@ -121,6 +122,12 @@ def place(row: Floats, position: float, value: float) -> Floats:
     if -len(row) <= position < len(row):
         row[int(position)] = value
     return row
+
+
+def typical_positions(n: int) -> tuple[int, ...]:
+    """Where a row of n elements may be decisive: its ends, its middle, both sides of every power of two."""
+    edges = [2**k + d for k in range(1, max(n - 1, 0).bit_length()) for d in (-1, 0)]
+    return tuple(at for at in dict.fromkeys((0, n - 1, n - 2, n // 2, *reversed(edges))) if 0 <= at < n)
 
 
 def powers(exponents: Any) -> Floats:

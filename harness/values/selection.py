@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy as np
 from harness.contracts import Contract, Domain, SpecialRow
 from harness.errors import HarnessError, nearest
 from harness.formats import Format
-from harness.values.counter import Floats, Stream
-from harness.values.family import MAX_ABS, Family
+from harness.values.counter import Floats, Stream, child
+from harness.values.family import INNER, MAX_ABS, Family, typical_positions
 from harness.values.generic import FAMILIES
 from harness.values.whole import WHOLE
 
@@ -48,6 +48,35 @@ def special_applies(row: SpecialRow, n: int) -> bool:
     return n >= max(1, len(row.lead) + len(row.rest))
 
 
+EACH = "each:"
+"""Before the names, joined by |, of families that fill the vectors of one row in turn."""
+
+
+def in_turn(families: Sequence[Family]) -> Family:
+    """Families that take turns at the vectors of a row: for tensors that are one row, but whose rows differ.
+
+    Every vector has a seed of its own; a position lies where one of the vector is decisive.
+    """
+
+    def make(stream: Stream, n: int, fmt: Format, inner: float) -> Floats:
+        size = max(1, int(inner))
+        parts = []
+        for number in range(-(-n // size)):
+            family, own = families[number % len(families)], Stream(child(stream.seed, number + 1))
+            given = dict.fromkeys(family.inner, INNER.values[0])
+            given |= dict.fromkeys(family.positions, own.choice(typical_positions(size), 950))
+            for setting in family.settings:
+                edges = tuple(2**k - 1 for k in range(7, size.bit_length()))
+                if setting.least <= size and edges:
+                    given |= dict.fromkeys(family.positions, own.choice(edges, 951)) | dict(setting.params)
+            parts.append(family.fill(own, size, fmt, given))
+        return np.concatenate([*parts, np.empty(0)])[:n]
+
+    shared = frozenset.intersection(*(family.tags for family in families)) - {"vectors", "exact"}
+    tags = shared | (frozenset.union(*(family.tags for family in families)) & {"special", "cancellation"})
+    return Family(EACH + "|".join(family.name for family in families), make, (INNER,), tags)
+
+
 @functools.lru_cache(maxsize=1024)
 def find(contract: Contract, name: str) -> Family:
     """The family of this name: generic, the contract's own, or ``special:<name>`` of its special rows.
@@ -56,6 +85,8 @@ def find(contract: Contract, name: str) -> Family:
     """
     if name in FAMILIES or name in WHOLE:
         return FAMILIES.get(name) or WHOLE[name]
+    if name.startswith(EACH):
+        return in_turn([find(contract, part) for part in name.removeprefix(EACH).split("|")])
     own = _own(contract)
     for family in (*own, *map(special_family, contract.special)):
         if family.name == name:
