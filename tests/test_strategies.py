@@ -427,6 +427,29 @@ def test_a_very_long_row_is_decisive_everywhere(name: str, family: str) -> None:
     assert any(n > 65_536 for n in found) and sum(n > 2000 for n in found) >= 3
 
 
+@pytest.mark.parametrize("most", [1000, 3000])
+def test_small_tensors_hold_half_ulps_in_rows_that_are_long_enough(most: int) -> None:
+    """From 257 elements on a float32 accumulator that adds one by one is further off than laned ones may be."""
+    for seed in range(3):
+        met = first_cases(references.sum, "float32", 6, domain=Domain(max_elements=most), seed=seed)
+        rows = [
+            (case.sizes["*shape"][case.scalars["dim"]], dict(row.params))  # type: ignore[index]
+            for case in met
+            for row in case.tensors["x"].rows  # type: ignore[union-attr]
+            if row.family == "half-ulps"
+        ]
+        assert any(n > 257 and params.get("narrow") == 0 == params.get("over") for n, params in rows)
+
+
+def test_companions_are_large_now_and_then() -> None:
+    """A bias of 1000 shows a maximum taken before it is added; a weight beyond [-8, 8] its own range."""
+    for seed in range(3):
+        met = first_cases(norm, "float16", 30, seed=seed)
+        biases = {row for case in met if case.tensors["bias"] for row in case.tensors["bias"].rows}
+        given = {(row.family, dict(row.params).get("offset")) for row in biases}
+        assert ("offset", 1000.0) in given and "window" in {family for family, _ in given}
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_launch_of_one_situation_has_rows_of_many_families(seed: int) -> None:
     contract = references.cross_entropy

@@ -13,7 +13,6 @@ from harness.contracts import Contract, Domain
 from harness.formats import Format, is_integer
 from harness.layouts import Layout
 from harness.strategies import contents, shapes
-from harness.strategies.contents import Demand
 from harness.strategies.cost import Budget, least, products
 from harness.strategies.schedule import LAYOUTS, SCHEDULE, Launch, with_many_rows
 from harness.strategies.shapes import Wish
@@ -245,8 +244,8 @@ class _Cover:
         count = min(max(contents.distinct_rows(layout, cells), 1), 6)
         n = contents.extent(layout, cells, count)
         for _ in range(count):
-            row = Demand(queue[0]).row(self._seed(), cells, self.domain, next(self.numbers), n=n)
-            rows.append(row or Row(queue[0].name, self._seed(), max_abs_params(self.domain)))
+            row = queue[0].row(self._seed(), cells, self.domain, next(self.numbers), n=n)
+            rows.append(row or Row(queue[0].family.name, self._seed(), max_abs_params(self.domain)))
             queue.rotate(-1)
         return rows
 

@@ -20,6 +20,14 @@ LONG = 300
 VERY_LONG = 2000
 """Elements of a row that only launches of a few rows have, where one row is to show a loss anywhere."""
 
+TELLING: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = (
+    ("offset", (("offset", 1000.0),)),
+    ("window", (("ordinary", 0),)),
+    ("offset", (("offset", -100.0),)),
+    ("scaled", ()),
+)
+"""What a tensor beside the focus holds first where it is not ordinary: a bias, or a weight, that decides."""
+
 SHORT = 8
 """Rows of integers up to which counting goes on from row to row."""
 
@@ -29,7 +37,7 @@ class Supply:
     """Where the rows of one tensor come from: its demands, families of each kind, themes of integers."""
 
     pool: Pool
-    by_kind: dict[str, deque[Family]]
+    by_kind: dict[str, deque[Demand]]
     themes: tuple[Demand, ...] = ()
     queue: deque[Demand] = field(default_factory=deque)
 
@@ -41,15 +49,18 @@ class Supply:
         calm = [family for family in found.every if not family.tags & {"special", "range"}]
         ordinary = [family for family in calm if "ordinary" in family.tags]
         decisive = [f for f in calm if "decisive" in f.tags and "everywhere" not in f.tags]
+        telling: list[Demand] = []
         if not contract.tensors[name].families:
             calm = [family for family in calm if not family.tags & {"ordinary", "decisive"}]
             mixed = _merged(ordinary, decisive)
+            known = {family.name: family for family in found.every}
+            telling = [Demand(known[key], params=params) for key, params in TELLING if key in known]
         else:
             mixed = [family for family in calm if "cancellation" not in family.tags]
         by_kind = {
-            "ordinary": deque(mixed or found.every),
-            "odd": deque(calm or mixed or found.every),
-            "extreme": deque(extreme or calm or mixed or found.every),
+            "ordinary": deque(map(Demand, mixed or found.every)),
+            "odd": deque([*telling, *map(Demand, calm or mixed or found.every)]),
+            "extreme": deque(map(Demand, extreme or calm or mixed or found.every)),
         }
         return Supply(found, by_kind, tuple(_themes(found.every)) if whole else ())
 

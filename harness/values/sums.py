@@ -31,7 +31,10 @@ def offset(s: Stream, n: int, fmt: Format, offset: float, spread: float) -> Floa
     "half-ulps",
     "structured",
     params=(Param("narrow", (0, 1)), Param("over", (0, 1)), Param("exponent", (15, 10, 4)), POSITION),
-    settings=(Setting((("narrow", 0), ("over", 0), ("exponent", 15), ("position", 3)), least=2000),),
+    settings=tuple(
+        Setting((("narrow", 0), ("over", 0), ("exponent", 15), ("position", 3)), least=least)
+        for least in (2000, 257)
+    ),
 )
 def half_ulps(
     s: Stream, n: int, fmt: Format, narrow: float, over: float, exponent: float, position: float
