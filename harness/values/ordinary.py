@@ -84,7 +84,7 @@ def subnormal(s: Stream, n: int, fmt: Format, sign: float) -> Floats:
     return np.ldexp(np.minimum(steps, count), fmt.emin - fmt.precision + 1) * (sign or s.signs(n, 1))
 
 
-@family("inf-nan", "special", params=(Param("kind", (0, 1, 2, 3)),))
+@family("inf-nan", "special", params=(Param("kind", (3, 0, 2, 1)),))
 def inf_nan(s: Stream, n: int, fmt: Format, kind: float) -> Floats:
     """Bell-shaped, one element in eight replaced: by +inf, -inf, NaN or any of them (kind 0 to 3)."""
     marks = (np.inf, -np.inf, np.nan)
