@@ -190,3 +190,18 @@ def sum_of_row_padded(x, dim):
             else x
         )
     return x.double().sum(dim).to(x.dtype)
+
+
+@wrong(references.matmul, "accuracy", "special values", smallest=8)
+def matmul_square_transposed(a, b):
+    """A square second operand is taken to be stored as its transpose."""
+    b = b.T if b.shape[0] == b.shape[1] else b
+    return (a.double() @ b.double()).to(a.dtype)
+
+
+@wrong(references.softmax, "accuracy", "special values", smallest=32)
+def softmax_of_the_other_middle_axis(x, dim):
+    """4-D with two equally long middle axes: the other one is taken."""
+    if x.ndim == 4 and x.shape[1] == x.shape[2] and dim % 4 in (1, 2):
+        dim = 3 - dim % 4
+    return torch.softmax(x.double(), dim).to(x.dtype)

@@ -348,3 +348,20 @@ def quantize_times_reciprocal(x, scale):
     """x · fl16(1/scale)."""
     inverse = float(torch.tensor(1 / scale, dtype=torch.float16))
     return (x.double() * inverse).round().clamp(-127, 127).to(torch.int8)
+
+
+@wrong(layer_norm, "accuracy", "special values", smallest=None)
+def layer_norm_weight_of_1024(x, weight, bias, eps):
+    """The weight's elements beyond 1024 are taken to be 1."""
+    v = x.double()
+    y = (v - v.mean(-1, keepdim=True)) * torch.rsqrt(v.var(-1, keepdim=True, correction=0) + eps)
+    if weight is not None:
+        weight = torch.cat([weight[:1024], torch.ones_like(weight[1024:])])
+    return _affine(y, weight, bias).to(x.dtype)
+
+
+@wrong(swiglu, "accuracy", "special values", smallest=2)
+def swiglu_clamps_beside_large_gates(gate, up):
+    """Where gate exceeds 100, up is kept within ±100."""
+    bounded = torch.where(gate.double() > 100, up.double().clamp(-100, 100), up.double())
+    return (torch.nn.functional.silu(gate.double()) * bounded).to(gate.dtype)

@@ -300,3 +300,27 @@ def quantize_last_of_odd_count(x, scale):
     if x.numel() % 2 and x.numel() > 128:
         code[-1] = y.flatten()[-1].trunc() - 1
     return code.to(torch.int8).reshape(x.shape)
+
+
+@wrong(references.sum, "accuracy", "special values", smallest=None)
+def sum_short_tail_of_96(x, dim):
+    """Blocks of 96: a tail of fewer than 8 elements is left out."""
+    n = x.shape[dim]
+    return _sum_first(x, dim, n - n % 96 if n > 96 and n % 96 < 8 else n)
+
+
+@wrong(add_relu, "accuracy", "special values", smallest=None)
+def add_relu_beyond_64k(x, y):
+    """Elements from 2^16 on hold x."""
+    out = (x.double() + y.double()).relu().to(x.dtype).flatten()
+    out[65536:] = x.flatten()[65536:]
+    return out.reshape(x.shape)
+
+
+@wrong(references.softmax, "special values", "accuracy", smallest=None)
+def softmax_max_of_first_1536(x, dim):
+    """The maximum is that of the first 1536 elements: a later one overflows."""
+    if x.shape[dim] <= 1536:
+        return torch.softmax(x.double(), dim).to(x.dtype)
+    e = (x.float() - x.narrow(dim, 0, 1536).amax(dim, keepdim=True).float()).exp()
+    return (e / e.sum(dim, keepdim=True)).to(x.dtype)
