@@ -59,7 +59,6 @@ def _separate(scalars: Mapping[str, Any]) -> str:
         "stagnation",
         "equal",
         "ascending",
-        "leading-minus-inf",
         "some-minus-inf",
         "nan-at",
         "inf-at",

@@ -459,7 +459,7 @@ def test_a_launch_of_one_situation_has_rows_of_many_families(seed: int) -> None:
     alone = [case for case in met if len(parts(families(case, "logits"))) == 1]
     assert len(alone) >= 5
     masked = 0
-    for case in mixed:
+    for case in met:
         logits = logical_values(contract, case, "logits")
         whole = np.isneginf(logits[:, :128]).all(axis=1) & ~np.isneginf(logits).all(axis=1)
         masked += case.sizes["V"] > 128 and whole.any()  # type: ignore[operator]

@@ -107,7 +107,8 @@ class _Cover:
             if base not in self.main:
                 rows = self.tensors[base].labels(number, place, distinct, cells, self._seed)
             elif name in focus and contents.visible(layout, cells) == cells.length:
-                drawn = same or self._mixture(number, cells, base)
+                alone = not whole.row_labels(fitted.sizes, fitted.scalars)
+                drawn = same or (self._mixture(number, cells, base) if alone else None)
                 rows = drawn or self._demanded(layout, cells, base, launch.wish)
                 same = [replace(row, seed=self._seed()) for row in rows] if len(focus) > 1 else None
             else:
@@ -198,8 +199,8 @@ class _Cover:
         return rows
 
     def _mixture(self, number: int, cells: Grid, name: str) -> list[Row] | None:
-        """In most launches of a contract without rows: vectors of a family each, many or one of them wild."""
-        if self.contract.rows or number % 3 == 0 or not cells.inner:
+        """In most launches that are one situation: vectors of a family each, many or one of them wild."""
+        if number % 3 == 0 or not cells.inner:
             return None
         turn, mode = divmod(next(self.mixtures), 3)
         inner = cells.inner[turn % len(cells.inner)]

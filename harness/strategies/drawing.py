@@ -93,7 +93,8 @@ def cases(
                 fitting = (f for f in specials(contract, given) if special_applies(rows[f.name], n))
                 usable = (*usable, *fitting)
             drawn = None
-            if not contract.rows and cells.inner and place == focus and not is_integer(dtypes[base]):
+            alone = not whole.row_labels(fitted.sizes, fitted.scalars)
+            if alone and cells.inner and place == focus and not is_integer(dtypes[base]):
                 drawn = _mixture(pick, given, cells, pools[base])
             drawn = drawn or _rows(pick, given, layout, cells, usable)
             tensors[name] = contents.recipe(dtypes[base], layout, cells, drawn)

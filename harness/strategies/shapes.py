@@ -91,7 +91,8 @@ def fit(contract: Contract, domain: Domain, budget: Budget, wish: Wish) -> Fitte
         budget = replace(budget, elements=budget.single)
     else:
         lengths |= _row_lengths(wish, rows, lengths)
-        content, main = _content_lengths(wish, [s for s in free if s not in lengths], by_tensor, whole)
+        left = [slot for slot in free if slot not in lengths]
+        content, main = _content_lengths(wish, left, by_tensor, whole, alone=not rows)
         lengths |= content
     for slot in lengths:
         if not may_be_empty(whole, slot, sizes, scalars) and slot not in fixed:
@@ -155,7 +156,12 @@ BESIDE = (17, 3, 0, 33, 1, 64, 5, 130, 8)
 
 
 def _content_lengths(
-    wish: Wish, slots: Sequence[AxisLabel], by_tensor: dict[str, list[AxisLabel]], contract: Contract
+    wish: Wish,
+    slots: Sequence[AxisLabel],
+    by_tensor: dict[str, list[AxisLabel]],
+    contract: Contract,
+    *,
+    alone: bool,
 ) -> tuple[dict[AxisLabel, int], tuple[AxisLabel, ...]]:
     """The content length on the main size, shorter ones on the others; and which sizes are the main one.
 
@@ -171,13 +177,13 @@ def _content_lengths(
     factors = {factor for name in by_tensor for factor in _factors(contract, name)}
     # Of a launch that is one situation the tensor's other axes make the rows.
     others = [slot for slot in slots if slot in near and slot not in mine and not slot[0].endswith("@")]
-    alone = {} if contract.rows else dict(zip(others, _divide(wish.rows, len(others), wish), strict=True))
+    beside = dict(zip(others, _divide(wish.rows, len(others), wish), strict=True)) if alone else {}
     found: dict[AxisLabel, int] = {}
     for place, slot in enumerate(slots):
         if slot in mine:
             found[slot] = _wished(contract, by_tensor, slot, wish.content)
-        elif slot in alone and slot not in factors:
-            found[slot] = alone[slot]
+        elif slot in beside and slot not in factors:
+            found[slot] = beside[slot]
         elif slot in near or slot in factors or wish.content == 1:
             found[slot] = 1 if wish.content == 1 else (2, 3, 1)[(place + wish.spread) % 3]
         else:
