@@ -17,7 +17,7 @@ from harness.strategies.cost import Budget, least, products
 from harness.strategies.schedule import LAYOUTS, SCHEDULE, Launch, with_many_rows
 from harness.strategies.shapes import Wish
 from harness.strategies.supply import DISTINCT, LONG, VERY_LONG, Supply, demands, mixture
-from harness.values import SPECIAL, Family, Stream, max_abs_params
+from harness.values import SEVERAL, SPECIAL, Family, Stream, max_abs_params
 
 MODERATE = (33, 65, 17, 64, 129, 31, 128)
 """Lengths of the main size in most launches of a product of two tensors, both sides of which cost."""
@@ -56,7 +56,7 @@ class _Cover:
         self.product = products(contract, shapes.fit(contract, domain, self.budget, Wish(2))) > 0
         self.formats = contents.formats(contract, domain, fmt)
         self.numbers = itertools.count()
-        self.mixtures = itertools.count(seed)
+        self.mixtures = (itertools.count(seed), itertools.count())
         self.met: defaultdict[str, set[int]] = defaultdict(set)
         self.served: Counter[str] = Counter()
         self.tensors = {
@@ -200,11 +200,12 @@ class _Cover:
 
     def _mixture(self, number: int, cells: Grid, name: str) -> list[Row] | None:
         """In most launches that are one situation: vectors of a family each, many or one of them wild."""
-        if number % 3 == 0 or not cells.inner:
+        inner = cells.inner[number % len(cells.inner)] if cells.inner else 0
+        several = inner >= SEVERAL
+        if not inner or (number % 3 == 0 and not several):
             return None
-        turn, mode = divmod(next(self.mixtures), 3)
-        inner = cells.inner[turn % len(cells.inner)]
-        families = mixture(self.tensors[name].pool, turn, DISTINCT, (0, 1, DISTINCT // 2)[mode], inner)
+        turn, mode = divmod(next(self.mixtures[several]), 3)
+        families = mixture(self.tensors[name].pool, turn, DISTINCT, (1, 0, DISTINCT // 2)[mode], inner)
         return [contents.mixed(families, self._seed(), inner, cells, self.domain)] if families else None
 
     def _everywhere(self, cells: Grid, name: str, n: int) -> Row | None:

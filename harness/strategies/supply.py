@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from harness.case import Grid, Row
 from harness.contracts import Contract, Domain
 from harness.strategies.contents import POSITIONS, Demand
-from harness.values import SPECIAL, Family, Pool, pool, specials
+from harness.values import SEVERAL, SPECIAL, Family, Pool, pool, specials
 
 DISTINCT = 24
 """Recipes in a tensor; further rows repeat them with other seeds."""
@@ -95,7 +95,7 @@ def mixture(given: Pool, number: int, count: int, wild: int, n: int) -> list[Fam
     calm = [f for f in usable if not f.tags & {"special", "range", "cancellation", "vectors"}]
     extreme = [f for f in given.listed if "special" in f.tags]
     extreme = extreme or [f for f in given.every if f.tags & {"special", "range"}]
-    settled = [f for f in given.listed if any(1 < setting.least <= n for setting in f.settings)]
+    settled = [f for f in given.listed if n >= SEVERAL and any(s.least > 1 for s in f.settings)]
     found = [calm[(number * count + at) % len(calm)] for at in range(count)] if calm else []
     for at in range(min(wild, len(found)) if extreme else 0):
         source = settled if settled and at % 2 == 0 else extreme

@@ -5,6 +5,7 @@ from harness.values.family import INNER, LITERAL, MAX_ABS, POSITION, TAGS, Famil
 from harness.values.generic import FAMILIES
 from harness.values.rows import raw_row, round_rows, row_values
 from harness.values.selection import (
+    SEVERAL,
     SPECIAL,
     Pool,
     admits,
@@ -27,6 +28,7 @@ __all__ = [
     "LITERAL",
     "MAX_ABS",
     "POSITION",
+    "SEVERAL",
     "SPECIAL",
     "TAGS",
     "WHOLE",

@@ -48,6 +48,9 @@ def special_applies(row: SpecialRow, n: int) -> bool:
     return n >= max(1, len(row.lead) + len(row.rest))
 
 
+SEVERAL = 257
+"""Elements of a vector that takes several blocks, so that settings of long rows show something in it."""
+
 EACH = "each:"
 """Before the names, joined by |, of families that fill the vectors of one row in turn."""
 
@@ -67,7 +70,7 @@ def in_turn(families: Sequence[Family]) -> Family:
             given |= dict.fromkeys(family.positions, own.choice(typical_positions(size), 950))
             for setting in family.settings:
                 edges = tuple(2**k - 1 for k in range(7, size.bit_length()))
-                if setting.least <= size and edges:
+                if min(setting.least, SEVERAL) <= size and edges:
                     given |= dict.fromkeys(family.positions, own.choice(edges, 951)) | dict(setting.params)
             parts.append(family.fill(own, size, fmt, given))
         return np.concatenate([*parts, np.empty(0)])[:n]
