@@ -117,7 +117,7 @@ class Demand:
         """The recipe for a row of a tensor, None if the row is too short for it.
 
         n: the elements that it fills, as `extent` says. Of several positions of its
-        class it takes one in turn, or the first that was not ``met`` yet; vectors are those of an inner axis.
+        class it takes one in turn, or the first that was not ``met`` yet; vectors are those of an inner axis, as the seed has it.
         """
         n = cells.length if n is None else n
         if n < self.least:
@@ -135,7 +135,7 @@ class Demand:
             at = at if cells.content_axes else at % max(n, 1)
             params += tuple((name, at) for name in free)
         if self.family.inner and cells.inner:
-            params += tuple((name, cells.inner[turn % len(cells.inner)]) for name in self.family.inner)
+            params += tuple((name, cells.inner[seed % len(cells.inner)]) for name in self.family.inner)
         limit = () if "whole" in self.family.tags else max_abs_params(domain)
         return Row(self.family.name, seed, params + limit, start=None if cells.content_axes else 0)
 

@@ -191,7 +191,7 @@ class _Cover:
             count = min(count, max(1, wish.rows))
         n = contents.extent(layout, cells, count)
         for number in range(count):
-            leads = number == 0 and (count > 1 if n > VERY_LONG else count == 1 and n > LONG)
+            leads = number == 0 and (count > 1 if n > VERY_LONG else wish.rows == 1 and n > LONG)
             row = self._everywhere(cells, name, n) if leads and cells.content_axes else None
             row = row or self._take(cells, name, n, at_edges=n > LONG and number % 3 == 1)
             row = row or self._take(cells, name, n)
