@@ -69,15 +69,14 @@ def read_float64(
     answers = []
     for number, shape in zip(_evaluate(definition, arguments, reading, len(shapes)), shapes, strict=True):
         t = reading.backend.filled(number.t * (1 + (radius if radius < 1 else ORACLE_SHARE)), number.v)
-        flagged, may = number.may is not None, number.may
-        if may is None:
-            may = torch.zeros((), dtype=torch.uint8).expand(t.shape)
-        if number.beyond is not None:
+        may = number.may
+        if may is not None and number.beyond is not None:
             may = torch.where(number.beyond, may & ~LOST, may)
+        flags = torch.zeros((), dtype=torch.uint8).expand(t.shape) if may is None else may
         shape = tuple(number.v.shape) if shape is None else shape
         value, t = number.v.reshape(shape), t.reshape(shape)
-        numbered = bool(reading.numbered)
-        answers.append(Answer(value, t, may.reshape(shape), None, radius, flagged, numbered))
+        flagged, numbered = may is not None, bool(reading.numbered)
+        answers.append(Answer(value, t, flags.reshape(shape), None, radius, flagged, numbered))
     return answers
 
 
