@@ -188,7 +188,7 @@ def compare(subject: Subject, reading: str, outputs: int = OUTPUTS, seed: int = 
     """Hold a reading against mpmath on so many outputs of one contract."""
     read, fmt = READINGS[reading]
     source, found = Source(fmt, seed), Found()
-    while found.outputs < outputs:
+    while found.outputs - found.lost < outputs:
         arguments = subject.arguments(source)
         for answer, exact in _both(subject.contract, read, fmt, arguments):
             _count(found, answer, exact)

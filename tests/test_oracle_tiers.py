@@ -187,3 +187,25 @@ def _assert_same(a: Judgement, b: Judgement) -> None:
     assert torch.equal(a.unspecified, b.unspecified)
     for name in ("value", "t", "lo", "hi"):
         torch.testing.assert_close(getattr(a, name), getattr(b, name), rtol=1e-6, atol=1e-12, equal_nan=True)
+
+
+@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize("causal", [None, "top-left", "bottom-right"])
+def test_a_query_of_attention_is_read_again_at_its_place(causal: str | None, group: int) -> None:
+    """float64 attention with a row that double-double loses: its position, and its head in a group, count."""
+    contract = references.attention
+    sizes = {"B": 2, "Hkv": 2, "G": group, "S": 3, "T": 4, "D": 2, "Dv": 2}
+    case, exact = launch(
+        contract, "float64", sizes, {"scale": 1.0, "causal": causal, "window": None}, "gaussian"
+    )
+    exact["q"][1, -1, 1] = 1e-300
+    call = oracle.arguments(contract, case, exact)
+    model = oracle.model_for(contract, Arithmetic(), case)
+    shape = contract.shape(contract.outputs[0].shape, case.sizes, case.scalars)
+    right = read_exactly(contract.definition, call, model, [shape])[0]
+    got = torch.from_numpy(np.array(right.value, dtype=np.float64))
+    found = judged(contract, case, exact, got)
+    assert found.escalated["mpmath"] > 0
+    assert bool(found.outputs[0].right.all())
+    assert not bool(found.outputs[0].unbounded.any())
+    assert not bool(judged(contract, case, exact, got * (1 + 1e-9)).outputs[0].right[1, -1, 1].any())

@@ -11,6 +11,8 @@ from definitions import SPECIAL, answers, assert_is, assert_roundings_matter, as
 from torch.nn import functional
 
 import references
+from harness import formats
+from harness.formats import BFLOAT16
 
 EPS = (1e-5, 1e-3, 1e-12)
 
@@ -74,7 +76,7 @@ def test_group_norm(shape: tuple[int, ...], groups: int) -> None:
 def test_add_rms_norm_takes_the_returned_total(shape: tuple[int, ...]) -> None:
     for weight, _ in _parameters(shape[-1]):
         x, residual = _random(*shape), _random(*shape, seed=3)
-        returned = (x + residual).to(torch.bfloat16).to(torch.float64)
+        returned = formats.round_to(x + residual, BFLOAT16)
         arguments = {
             "x": x,
             "residual": residual,
