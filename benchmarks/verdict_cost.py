@@ -10,9 +10,11 @@ ratio are timed in turns in one run, and the least of each counts: machines are 
 
 from __future__ import annotations
 
+import functools
+import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +27,7 @@ from harness.case import Case, Recipe, Row, materialise, situation_of
 from harness.checks.agreement import wrong_elements
 from harness.contracts import Contract
 from harness.layouts import Layout
+from harness.numbers import read_exactly, read_float64
 
 Function = Callable[..., torch.Tensor]
 
@@ -42,10 +45,6 @@ class Subject:
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=scale)
-
-
-def along_rows(name: str, function: Function, *shape: int, **scalars: Any) -> Subject:
-    return Subject(name, getattr(references, name), function, {"*shape": shape}, scalars)
 
 
 def subjects(rows: int, columns: int, side: int, queries: int) -> list[Subject]:
@@ -129,6 +128,39 @@ def verdict_line(subject: Subject, fmt: str, repeats: int) -> str:
     return f"verdict {subject.name:22} {fmt:9} {times}  ratio {after / before:.2f}"
 
 
+def mpmath_line(name: str, contract: Contract, scalars: Mapping[str, Any], large: Any, small: Any) -> str:
+    """Time the float64 reading of a large launch and mpmath's of a small one with rows of the same length."""
+    seconds = []
+    readings: tuple[tuple[Callable[..., Any], Any], ...] = ((read_float64, large), (read_exactly, small))
+    for reading, sizes in readings:
+        case, exact, _ = launch(Subject(name, contract, torch.sum, sizes, scalars), "float32")
+        model = oracle.model_for(contract, Arithmetic(), case)
+        call = oracle.arguments(contract, case, exact)
+        shapes = [contract.shape(output.shape, case.sizes, case.scalars) for output in contract.outputs]
+        elements = math.prod(shapes[0])
+        call_once = functools.partial(reading, contract.definition, call, model, shapes)
+        (took,) = least(1 if reading is read_exactly else 5, call_once)
+        seconds.append(took / elements)
+    each = f"float64 {1e9 * seconds[0]:9.3f} ns  mpmath {1e9 * seconds[1]:12.0f} ns per output"
+    return f"mpmath  {name:32} {each}  ratio {seconds[1] / seconds[0]:.0f}"
+
+
+def mpmath_lines() -> Iterator[str]:
+    rows = {"dim": -1}
+    for name in ("sum", "softmax"):
+        yield mpmath_line(
+            f"{name} of 4096", getattr(references, name), rows, {"*shape": (256, 4096)}, {"*shape": (2, 4096)}
+        )
+    dots = ({"M": side, "N": side, "K": 512} for side in (512, 6))
+    yield mpmath_line("dot of 512", references.matmul, {}, *dots)
+    attended = (
+        {"B": 1, "Hkv": heads, "G": 1, "S": queries, "T": 256, "D": 64, "Dv": 64}
+        for heads, queries in ((8, 256), (1, 1))
+    )
+    scalars = {"scale": 0.125, "causal": None, "window": None}
+    yield mpmath_line("attention over 256 keys", references.attention, scalars, *attended)
+
+
 def least(repeats: int, *functions: Callable[[], Any]) -> list[float]:
     """The least time of each function, in seconds, of calls in turns; of the processor, not by the clock."""
     times = [float("inf")] * len(functions)
@@ -146,6 +178,8 @@ def main(repeats: int = 15) -> None:
         for subject in subjects(*sizes):
             for fmt in ("float32", "bfloat16"):
                 print(verdict_line(subject, fmt, repeats), flush=True)
+    for line in mpmath_lines():
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

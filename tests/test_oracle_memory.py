@@ -1,0 +1,35 @@
+"""The memory that the oracle takes for one long row."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+LONG_SUM = """
+import resource
+import torch
+import references
+from harness import oracle
+from harness.arithmetic import Arithmetic
+from harness.case import Case, Recipe, Row
+from harness.layouts import Layout
+
+n = 10**8
+x = torch.empty(n, dtype=torch.float64)
+for part in x.split(1 << 20):
+    part.copy_(torch.rand(len(part), dtype=torch.float32))
+case = Case({"*shape": (n,)}, {"dim": 0}, {"x": Recipe("float32", Layout((0,)), (Row("gaussian"),))})
+got = x.sum(0, keepdim=True).reshape(()).float().double()
+judged = oracle.judge_case(references.sum, Arithmetic(), case, {"x": x}, [got]).outputs[0]
+assert bool(judged.right), judged
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+
+
+@pytest.mark.slow
+def test_a_sum_of_1e8_elements_takes_less_than_4_gib() -> None:
+    run = subprocess.run([sys.executable, "-c", LONG_SUM], capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) < 4.0, f"{run.stdout.strip()} GiB"
