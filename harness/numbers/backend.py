@@ -97,7 +97,8 @@ class Float64:
         if v.numel() == 0:
             return True
         low, high = torch.aminmax(v)
-        return bool(torch.maximum(high, -low) + (t.amax() if isinstance(t, torch.Tensor) else t) < limit)
+        most = float(t.amax()) if isinstance(t, torch.Tensor) else t
+        return bool(float(high) + most < limit and most - float(low) < limit)
 
     def flags(self, mask: torch.Tensor, flag: int) -> torch.Tensor:
         return mask.to(torch.uint8) * flag

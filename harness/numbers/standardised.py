@@ -12,7 +12,7 @@ import math
 from harness.numbers.elementary import sqrt
 from harness.numbers.number import UNSPECIFIED, Number, joined, settle
 from harness.numbers.reductions import mean
-from harness.numbers.variance import var, variance_shortfall, welford_mean_error
+from harness.numbers.variance import moments, var, variance_shortfall, welford_mean_error
 
 
 def standardised(x: Number, dim: int, eps: float) -> Number:
@@ -25,21 +25,23 @@ def standardised(x: Number, dim: int, eps: float) -> Number:
     """
     reading, xp = x.reading, x.reading.backend
     model = reading.model
-    centre = mean(x, dim)
+    centre, spread = mean(x, dim), moments(x, dim)
     if model.variance == "any":
-        centre = Number(reading, centre.v, xp.maximum(centre.t, welford_mean_error(x, dim)), centre.may)
-    variance = var(x, dim)
+        centre = Number(reading, centre.v, xp.maximum(centre.t, welford_mean_error(x, spread)), centre.may)
+    variance = var(x, dim, m=spread)
     w = variance + eps
     quotient = (x - centre) / sqrt(Number(reading, w.v, 0.0, w.may))
-    missing = (Number(reading, variance.v, variance_shortfall(x, dim)) + eps).t
+    missing = (Number(reading, variance.v, variance_shortfall(x, spread)) + eps).t
     share = xp.minimum(xp.divide(missing, w.v), xp.scalar(1.0))
     grown = xp.apply("expm1", -0.5 * xp.apply("log1p", -share))
     shrunk = -xp.apply("expm1", -0.5 * xp.apply("log1p", xp.divide(w.t, w.v)))
     factor = xp.maximum(grown, shrunk)
-    t = quotient.t * (1 + factor) + abs(quotient.v) * factor
+    t = abs(quotient.v)
+    t *= factor
+    t += quotient.t * (1 + factor)
     may = quotient.may
-    lost = xp.filled(share >= 1, quotient.v)
-    if xp.any(lost):
+    if xp.any(share >= 1):
+        lost = xp.filled(share >= 1, quotient.v)
         t = xp.where(lost, xp.scalar(math.inf), t)
         may = joined(may, xp.flags(lost & xp.isfinite(quotient.v), UNSPECIFIED))
     return settle(reading, quotient.v, t, may)

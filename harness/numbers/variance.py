@@ -23,11 +23,11 @@ from harness.numbers.reductions import any_flag, axis_of
 
 
 @dataclass(frozen=True)
-class _Moments:
+class Moments:
     """What the error of a variance depends on, each [the reduced shape].
 
-    n: terms; scale: n / (n - correction); v: the variance; mean; mean_magnitude, mean_square: of |x| + t, x²;
-    largest: max |x| + t; deviation: mean |x - mean|; input_error: max t.
+    n: terms; scale: n / (n - correction); v: the variance; mean; mean_magnitude: of |x| + t; mean_square: of
+    x², where the textbook form is claimed; largest: max |x| + t; deviation: mean |x - mean|; input_error: max t.
     """
 
     n: int
@@ -41,15 +41,15 @@ class _Moments:
     input_error: Array
 
 
-def var(x: Number, dim: int, correction: int = 0) -> Number:
+def var(x: Number, dim: int, correction: int = 0, m: Moments | None = None) -> Number:
     """Σ(xᵢ - μ)² / (n - correction): the larger of the two-pass and the Welford or Chan bound.
 
-    Only the two-pass bound under the claim variance='two-pass'; the textbook form E[x²] - μ² only under
-    variance='textbook'. Where a sum of these may overflow, +inf and NaN are right too.
+    m: its moments, where they are known. Only the two-pass bound under the claim variance='two-pass'; the
+    textbook form E[x²] - μ² only under variance='textbook'. Where a sum of these may overflow, +inf and NaN are right too.
     """
     reading, xp = x.reading, x.reading.backend
     model = reading.model
-    m = _moments(x, *axis_of(x, dim), correction)
+    m = m or moments(x, dim, correction)
     t = _claimed_error(x, m, _two_pass_error(x, m))
     may = None
     growth = 1 + model.growth(m.n)
@@ -69,17 +69,16 @@ def var(x: Number, dim: int, correction: int = 0) -> Number:
     )
 
 
-def variance_shortfall(x: Number, dim: int, correction: int = 0) -> Array:
+def variance_shortfall(x: Number, m: Moments) -> Array:
     """How much too small a computed variance may be: a two-pass one only by its roundings, r·v + underflow.
 
     The error of its mean adds to it. Welford's and the textbook form may err to either side.
     """
-    m = _moments(x, *axis_of(x, dim), correction)
     underflow = m.scale * x.reading.model.underflow() + x.reading.model.underflow("divide")
     return _claimed_error(x, m, _two_pass_relative(x, m) * m.v + underflow)
 
 
-def welford_mean_error(x: Number, dim: int) -> Array:
+def welford_mean_error(x: Number, m: Moments) -> Array:
     """Error of a Welford and Chan mean: ((1+u)^(d + 14 + 8 log2 n) - 1)·mean(|x| + t) + t.
 
     Step k of a lane adds u|mₖ| and 6u|xₖ - mₖ₋₁|/k (a difference and a quotient), of which the later steps
@@ -88,13 +87,12 @@ def welford_mean_error(x: Number, dim: int) -> Array:
     the levels once; log2 q and the levels make log2 n. The quotient of each step may underflow.
     """
     model = x.reading.model
-    m = _moments(x, *axis_of(x, dim), 0)
     depth = model.reduction_depth(m.n)
     growth = compound(depth + 14 + 8 * math.log2(max(m.n, 1)), model.u)
     return growth * m.mean_magnitude + m.input_error + (depth + 1) * model.underflow("divide")
 
 
-def _claimed_error(x: Number, m: _Moments, two_pass: Array) -> Array:
+def _claimed_error(x: Number, m: Moments, two_pass: Array) -> Array:
     """The largest error of the forms that the claims admit, and of the inputs."""
     xp, model = x.reading.backend, x.reading.model
     t = two_pass
@@ -105,7 +103,9 @@ def _claimed_error(x: Number, m: _Moments, two_pass: Array) -> Array:
     return t + 4 * m.scale * m.input_error * (m.deviation + m.input_error)
 
 
-def _moments(x: Number, dim: int, n: int, correction: int) -> _Moments:
+def moments(x: Number, dim: int, correction: int = 0) -> Moments:
+    """What the error of the variance along an axis, and of its mean, depends on."""
+    dim, n = axis_of(x, dim)
     xp = x.reading.backend
     error = operand_error(x)
     if x.reading.model.flush == "all":
@@ -114,21 +114,22 @@ def _moments(x: Number, dim: int, n: int, correction: int) -> _Moments:
     mean = xp.divide(total, float(n))
     deviation = x.v - mean
     squares = xp.sum(deviation * deviation, dim)
-    magnitude = abs(x.v) + error
-    return _Moments(
+    magnitude = abs(x.v) if is_zero(error) else abs(x.v) + error
+    textbook = x.reading.model.variance == "textbook"
+    return Moments(
         n=n,
         scale=max(n, 1) / max(n - correction, 1),
         v=xp.divide(squares, float(max(n - correction, 0))),
         mean=mean,
         mean_magnitude=xp.divide(xp.sum(magnitude, dim), float(n)),
-        mean_square=xp.divide(xp.sum(magnitude * magnitude, dim), float(n)),
+        mean_square=xp.divide(xp.sum(magnitude * magnitude, dim), float(n)) if textbook else math.nan,
         largest=xp.amax(magnitude, dim),
         deviation=xp.divide(xp.sum(abs(deviation), dim), float(n)),
         input_error=0.0 if is_zero(error) else xp.amax(xp.filled(error, x.v), dim),
     )
 
 
-def _mean_error(x: Number, m: _Moments) -> Array:
+def _mean_error(x: Number, m: Moments) -> Array:
     """dμ = ((1 + k)(1 + c u) - 1)·mean(|x| + t) + t + underflow, k = (1+u)^depth - 1, c u of a division."""
     model = x.reading.model
     division = model.errors["divide"] * model.u
@@ -136,7 +137,7 @@ def _mean_error(x: Number, m: _Moments) -> Array:
     return (k + division + k * division) * m.mean_magnitude + m.input_error + model.underflow("divide")
 
 
-def _two_pass_error(x: Number, m: _Moments) -> Array:
+def _two_pass_error(x: Number, m: Moments) -> Array:
     """r·(v + dμ²) + dμ² + underflow, r = (1 + k)(1 + u)³(1 + c u) - 1: the mean's error enters squared.
 
     Chan, Golub & LeVeque, The American Statistician 37 (1983), doi:10.1080/00031305.1983.10483115.
@@ -148,12 +149,12 @@ def _two_pass_error(x: Number, m: _Moments) -> Array:
     return relative * (m.v + shift) + shift + m.scale * model.underflow() + model.underflow("divide")
 
 
-def _two_pass_relative(x: Number, m: _Moments) -> float:
+def _two_pass_relative(x: Number, m: Moments) -> float:
     model = x.reading.model
     return (1 + model.growth(m.n)) * (1 + model.u) ** 3 * (1 + model.errors["divide"] * model.u) - 1
 
 
-def _welford_error(x: Number, m: _Moments) -> Array:
+def _welford_error(x: Number, m: Moments) -> Array:
     """Laned Welford and Chan merges at depth d: ((1+u)^(d+10) - 1)·v + 4·D1·dl + dl² + underflow.
 
     D1 = mean|x - μ|, dl = (d/2 + 12)u·max|x|: the error of a running mean, one u of it per step, which a
@@ -167,7 +168,7 @@ def _welford_error(x: Number, m: _Moments) -> Array:
     return relative * m.v + m.scale * (4 * m.deviation * running + running * running) + underflow
 
 
-def _textbook_error(x: Number, m: _Moments) -> Array:
+def _textbook_error(x: Number, m: Moments) -> Array:
     """E[x²] - μ²: (k + 10u)·mean(x²) + 2|μ|dμ + dμ² + underflow."""
     model = x.reading.model
     mean_error = _mean_error(x, m)

@@ -1,0 +1,193 @@
+"""Writes docs/rules.md: every rule of the error algebra, why it holds, its source, and how tight it was seen to be.
+
+    python -m benchmarks.rules_page [EXAMPLES] > docs/rules.md
+
+Rules are the docstrings of the functions that apply them. The tables are measured: every kernel of the folder
+``kernels`` is checked on EXAMPLES situations in each of its formats, and the largest error over the allowed
+error of each contract and format is shown; and every reading is held against mpmath (see benchmarks/proof.py).
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from benchmarks.proof import READINGS, SUBJECTS, compare
+from harness import numbers
+from harness.numbers import averages, elementary, model, number, reductions, standardised, variance
+from harness.search import check
+from harness.subjects import discover
+
+EXAMPLES = 60
+OUTPUTS = 1000
+
+RULES: dict[str, tuple[Callable[..., Any], str]] = {
+    "a ± b": (
+        number._add,
+        "The operands differ from the exact ones by at most ta and tb, so that their sum differs by ta + tb, and "
+        "is at most |v| + ta + tb; rounding to nearest adds u of that. A sum that is subnormal is a multiple of "
+        "the smallest subnormal number, and exact (Hauser, ACM TOPLAS 18 (1996), doi:10.1145/227699.227701).",
+    ),
+    "a · b": (
+        number._multiply,
+        "(a + δa)(b + δb) - ab = a·δb + b·δa + δa·δb; then a rounding of u, or of half a subnormal where the "
+        "product is one (Higham, Accuracy and Stability, 2nd ed., §2.2, (2.8)).",
+    ),
+    "a / b": (
+        number._divide,
+        "(a + δa)/(b + δb) - v = (δa - v·δb)/(b + δb), whose denominator is at least |b| - tb; then the "
+        "division's own error.",
+    ),
+    "bⁿ": (
+        number.power,
+        "By the mean value theorem |(b + δ)ⁿ - bⁿ| <= n|δ|(|b| + |δ|)ⁿ⁻¹; n - 1 products round n - 1 times.",
+    ),
+    "sum": (
+        reductions.sum,
+        "Every term passes through as many additions as the tree is deep on its path, each of which multiplies "
+        "it by 1 + δ, |δ| <= u: with depth d the computed sum is Σxᵢ(1 + θᵢ), |θᵢ| <= (1 + u)^d - 1 (Higham, "
+        "2nd ed., §4.2). In any order (n - 1)u suffices, without a restriction of n·u (Jeannerod & Rump, SIAM J. "
+        "Matrix Anal. Appl. 34 (2013), doi:10.1137/120894488).",
+    ),
+    "product": (
+        reductions.prod,
+        "n - 1 roundings in any order multiply the product by at most (1 + u)^(n-1).",
+    ),
+    "prefix sums": (reductions.cumsum, "Each is a sum of i + 1 terms."),
+    "maximum": (
+        reductions.amax,
+        "max is 1-Lipschitz in the largest change of any argument, and comparing rounds nothing.",
+    ),
+    "exp": (
+        elementary.exp,
+        "exp(a + δ) = exp(a)·(1 + expm1(δ)). GPUs compute exp2(a·log2 e): the product and the rounded constant "
+        "change the argument by λ·u·|a|. λ and the error of exp2 are measured (docs/decisions.md).",
+    ),
+    "log": (elementary.log, "log(a - ta) = log a + log1p(-ta/a): the lower end is the farther one."),
+    "sqrt": (elementary.sqrt, "√a - √(a - t) = t/(√a + √(a - t))."),
+    "1/√a": (
+        elementary.rsqrt,
+        "(a - t)^(-1/2) = a^(-1/2)·(1 - t/a)^(-1/2), computed as expm1(-log1p(-t/a)/2).",
+    ),
+    "tanh": (
+        elementary.tanh,
+        "The mean value theorem at the point of the interval where the slope is largest.",
+    ),
+    "erf": (
+        elementary.erf,
+        "The mean value theorem at the point of the interval where the slope is largest.",
+    ),
+    "matrix product": (
+        numbers.matmul,
+        "An FMA chain of K terms rounds each term at most K times; a tensor core adds blocks of products, "
+        "aligned and truncated, which c counts (Blanchard, Higham, Lopez, Mary & Pranesh, SIAM J. Sci. Comput. "
+        "42 (2020), doi:10.1137/19M1289546; Khattak & Mikaitis, arXiv:2512.07004).",
+    ),
+    "variance, two passes": (
+        variance._two_pass_error,
+        "Σ(xᵢ - m)² = Σ(xᵢ - μ)² + n(m - μ)²: the error of the mean enters squared (Chan, Golub & LeVeque, "
+        "doi:10.1080/00031305.1983.10483115).",
+    ),
+    "variance, Welford and Chan": (
+        variance._welford_error,
+        "Each step adds a product of two deviations from running means, whose errors dl enter linearly; summed "
+        "over a lane they weigh with D1, the mean absolute deviation.",
+    ),
+    "variance, E[x²] - μ²": (
+        variance._textbook_error,
+        "A sum of squares and a squared mean, subtracted: errors of the size of mean x² stay.",
+    ),
+    "standardised rows": (
+        standardised,
+        "The error of the mean can only add to a two-pass variance, so that the quotient shrinks, and stays "
+        "bounded where a plain quotient of intervals would not.",
+    ),
+    "softmax averages": (
+        averages.softmax_average,
+        "With weights wⱼ(1 + εⱼ) in numerator and normaliser alike, Σwⱼ(1 + εⱼ)(vⱼ - O)/Σwⱼ(1 + εⱼ) is what the "
+        "average moves by, as Σwⱼ(vⱼ - O) = 0. See the module's docstring for the εⱼ.",
+    ),
+    "logsumexp": (
+        averages.log_sum_exp,
+        "log of a sum whose terms are all positive: relative errors become absolute.",
+    ),
+}
+
+
+def page(examples: int) -> Iterator[str]:
+    yield "# The rules of the error algebra"
+    yield ""
+    yield (
+        f"Written by `python -m benchmarks.rules_page {examples}`; do not edit. Every number carries v, its exact "
+        "value, and t >= |what any implementation within its claims may hold - v|. u is the accumulator's unit "
+        "roundoff, eta its smallest subnormal number; c is the error of a primitive in u. Every rule states t "
+        "from the operands' v and t, in running error analysis (Wilkinson; Higham, 2nd ed., ch. 3)."
+    )
+    for name, (function, why) in RULES.items():
+        yield from ("", f"## {name}", "", why, "", "```text", inspect.getdoc(function) or "", "```")
+        yield f"`{function.__module__}.{function.__qualname__}`"
+    yield from ("", "## Errors of primitives", "")
+    yield "Largest error in u, the final rounding included, unless a claim says otherwise:"
+    yield ""
+    yield from ("| primitive | c |", "|---|---|")
+    yield from (f"| {name} | {error:g} |" for name, error in model.PRIMITIVE_ERRORS.items())
+    yield from ("", "## How tight the rules are", "")
+    yield (
+        f"Largest error over allowed error of right kernels, over {examples} situations of each kernel and format "
+        "on the CPU executor. 1 is what no right kernel exceeds; a small figure is a bound that leaves room."
+    )
+    yield ""
+    yield from tightness(examples)
+    yield from ("", "## How exact the oracle is", "")
+    yield (
+        f"Largest error over radius of the readings against mpmath at 300 bits, over {OUTPUTS} adversarial "
+        "outputs each (`python -m benchmarks.proof` compares 20000 of each)."
+    )
+    yield ""
+    yield f"| contract | {' | '.join(READINGS)} |"
+    yield "|---|" + "---|" * len(READINGS)
+    for subject in SUBJECTS:
+        found = [compare(subject, reading, OUTPUTS, seed=2) for reading in READINGS]
+        cells = " | ".join(f"{each.largest:.2g}" for each in found)
+        yield f"| {subject.contract.name} | {cells} |"
+
+
+def tightness(examples: int) -> Iterator[str]:
+    """The table of contracts and formats."""
+    largest: dict[str, dict[str, float]] = defaultdict(dict)
+    for target in discover("kernels"):
+        declared = target.declaration
+        assert declared is not None
+        for fmt in declared.dtypes:
+            verdict = check(
+                target,
+                declared.contract,
+                fmt,
+                claims=declared.claims,
+                domain=declared.domain,
+                examples=examples,
+            )
+            print(f"{target.spec} {fmt}: {verdict.outcome}", file=sys.stderr, flush=True)
+            name = declared.contract if isinstance(declared.contract, str) else declared.contract.name
+            name = name.rpartition(":")[2]
+            for tally in verdict.tallies.values():
+                before = largest[name].get(str(fmt), 0.0)
+                largest[name][str(fmt)] = max(before, tally.largest_ratio)
+    formats = sorted({fmt for row in largest.values() for fmt in row})
+    yield f"| contract | {' | '.join(formats)} |"
+    yield "|---|" + "---|" * len(formats)
+    for name, row in sorted(largest.items()):
+        cells = " | ".join(f"{row[fmt]:.2g}" if fmt in row else "" for fmt in formats)
+        yield f"| {name} | {cells} |"
+
+
+def main(examples: int = EXAMPLES) -> None:
+    for line in page(examples):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main(*(int(argument) for argument in sys.argv[1:2]))
