@@ -200,18 +200,22 @@ class Float64:
         v = v.expand(*rows[:-1], keys, v.shape[-1]).reshape(-1, *v.shape[-2:])
         weight, present = (a.expand(*rows, keys).reshape(len(v), -1, 1, keys) for a in (weight, present))
         centres = c.reshape(len(v), -1, 1, c.shape[-1])
-        everything = bool(present.all())
         total, furthest = torch.empty_like(centres), torch.empty_like(centres)
+        everything = keys > 0 and bool(present.all())
+        if everything:
+            low, high = torch.aminmax(v, dim=-2, keepdim=True)
+            furthest = torch.maximum(high.unsqueeze(1) - centres, centres - low.unsqueeze(1))
         step = max(1, _TOGETHER // max(v[0].numel(), 1)) if len(v) else 1
-        for group in range(len(v)):
-            for start in range(0, centres.shape[1], step):
-                part = (group, slice(start, start + step))
-                distance = v[group] - centres[part]
-                distance.abs_()
+        scratch = v.new_empty((step, *v.shape[-2:]))
+        for values, *groups in zip(
+            *(a.unbind() for a in (v, weight, present, centres, total, furthest)), strict=True
+        ):
+            for w, there, centre, sums, far in zip(*(a.split(step) for a in groups), strict=True):
+                distance = torch.sub(values, centre, out=scratch[: len(centre)]).abs_()
                 if not everything:
-                    distance = torch.where(present[part].movedim(-1, -2), distance, 0.0)
-                torch.matmul(weight[part], distance, out=total[part])
-                torch.amax(distance, -2, keepdim=True, out=furthest[part])
+                    distance = torch.where(there.movedim(-1, -2), distance, 0.0)
+                    torch.amax(distance, -2, keepdim=True, out=far)
+                torch.bmm(w, distance, out=sums)
         return total.reshape(c.shape), furthest.reshape(c.shape)
 
     def half_ulp(self, a: torch.Tensor, fmt: Format) -> torch.Tensor:
