@@ -30,6 +30,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 
 @pytest.mark.slow
 def test_a_sum_of_1e8_elements_takes_less_than_4_gib() -> None:
-    run = subprocess.run([sys.executable, "-c", LONG_SUM], capture_output=True, text=True, timeout=600)
+    run = subprocess.run(
+        [sys.executable, "-c", LONG_SUM], capture_output=True, text=True, timeout=600, check=False
+    )
     assert run.returncode == 0, run.stderr
     assert float(run.stdout) < 4.0, f"{run.stdout.strip()} GiB"

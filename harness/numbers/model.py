@@ -6,6 +6,7 @@ oracle's own radius uses :func:`oracle_model`, the same rules with the oracle's 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -124,7 +125,12 @@ class Model:
         """|fl32(s) - s|: a Python scalar may be rounded to float32 before it is used, or not at all."""
         if not self.float32_scalars or not math.isfinite(value):
             return 0.0
-        return abs(formats.round_to(value, formats.FLOAT32) - value)
+        return _float32_error(value)
+
+
+@functools.lru_cache(maxsize=4096)
+def _float32_error(value: float) -> float:
+    return abs(formats.round_to(value, formats.FLOAT32) - value)
 
 
 def oracle_model(precision: int) -> Model:
