@@ -92,12 +92,12 @@ def subjects(rows: int, columns: int, side: int, queries: int) -> list[Subject]:
 
 
 def launch(subject: Subject, fmt: str) -> tuple[Case, dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """A case of Gaussian rows, its exact values, and its tensors."""
+    """A case of standard normal rows, its exact values, and its tensors."""
     contract = subject.contract
     tensors = {}
     for salt, (name, spec) in enumerate(contract.tensors.items()):
         ndim = len(contract.shape(spec.shape, subject.sizes, subject.scalars))
-        tensors[name] = Recipe(fmt, Layout(tuple(range(ndim))), (Row("gaussian", seed=salt),))
+        tensors[name] = Recipe(fmt, Layout(tuple(range(ndim))), (Row("gaussian", seed=salt, params=(("scale", 1.0),)),))
     case = Case(dict(subject.sizes), dict(subject.scalars), tensors)
     inputs = materialise(contract, case)
     return case, inputs.exact, {name: block.view for name, block in inputs.blocks.items()}

@@ -35,6 +35,7 @@ class Backend(Protocol):
     def where(self, condition: Array, a: Array, b: Array) -> Array: ...
     def any(self, mask: Array) -> bool: ...
     def within(self, v: Array, t: Array, limit: float) -> bool: ...
+    def beyond(self, v: Array, t: Array, limit: float) -> bool: ...
     def flags(self, mask: Array, flag: int) -> Array: ...
     def isnan(self, a: Array) -> Array: ...
     def isinf(self, a: Array) -> Array: ...
@@ -99,6 +100,14 @@ class Float64:
         low, high = torch.aminmax(v)
         most = float(t.amax()) if isinstance(t, torch.Tensor) else t
         return bool(float(high) + most < limit and most - float(low) < limit)
+
+    def beyond(self, v: torch.Tensor, t: Array, limit: float) -> bool:
+        """Whether all v have one sign and certainly |v| - t >= limit; False may be wrong."""
+        if v.numel() == 0:
+            return True
+        low, high = (float(end) for end in torch.aminmax(v))
+        least = low if low > 0 else -high
+        return least - (float(t.amax()) if isinstance(t, torch.Tensor) else t) >= limit
 
     def flags(self, mask: torch.Tensor, flag: int) -> torch.Tensor:
         return mask.to(torch.uint8) * flag
@@ -274,6 +283,9 @@ class Multiprecision:
     def within(self, v: np.ndarray, t: Array, limit: float) -> bool:
         """Whether |v| + t < limit everywhere; False wherever something is infinite or NaN."""
         return bool(np.all(abs(v) + t < limit))
+
+    def beyond(self, v: np.ndarray, t: Array, limit: float) -> bool:
+        return False
 
     def flags(self, mask: np.ndarray, flag: int) -> np.ndarray:
         return mask.astype(np.uint8) * np.uint8(flag)

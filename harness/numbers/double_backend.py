@@ -41,6 +41,9 @@ class DoubleDouble(Float64):
             return not bool(v.unknown.any()) and super().within(v.hi, _word(t), limit * (1 - 2.0**-50))
         return super().within(v, _word(t), limit)
 
+    def beyond(self, v: Any, t: Array, limit: float) -> bool:
+        return super().beyond(_word(v), _word(t), limit)
+
     def isnan(self, a: Any) -> torch.Tensor:
         return torch.isnan(_word(a))
 

@@ -42,9 +42,9 @@ def exp(a: Number) -> Number:
     spread: Array = 0.0
     if not a.exact:
         spread = xp.apply("expm1", xp.filled(a.t, v))
-        far = spread > 1
+        far = None if xp.within(spread, 0.0, 1.0) else spread > 1
         spread *= v
-        if xp.any(far):
+        if far is not None and xp.any(far):
             # Where v underflows in this reading, v + spread need not.
             spread = xp.where(far, xp.apply("exp", a.v + a.t) - v, spread)
     shift = abs(a.v)
@@ -55,7 +55,8 @@ def exp(a: Number) -> Number:
     shift *= model.log2e_rounding * model.u
     in_range = xp.within(v, 0.0, model.overflow)
     overflows = None if in_range else a.v - a.t - shift > math.log(model.overflow)
-    moved = shift * (v + spread)
+    moved = v + spread
+    moved *= shift
     shift *= moved
     moved += shift
     moved += spread
@@ -69,9 +70,8 @@ def exp(a: Number) -> Number:
     if a.may is not None:
         may = a.may & (PINF | NAN | UNSPECIFIED | LOST)
         t = xp.maximum(t, xp.where((a.may & NINF) != 0, v, xp.scalar(0.0)))
-    vanished = a.v == -math.inf
-    if xp.any(vanished):
-        t = xp.where(vanished, xp.scalar(0.0), t)
+    if not xp.beyond(v, 0.0, model.tiny):
+        t = xp.where(a.v == -math.inf, xp.scalar(0.0), t)
     beyond = None
     if overflows is not None and model.overflow < FAR:
         beyond = (v == math.inf) & overflows & (a.v - a.t > math.log(FAR)) & (a.v < math.inf)

@@ -259,6 +259,8 @@ def with_underflow(reading: Reading, v: Array, t: Array, amount: float) -> Array
         t += amount
         return t
     xp = reading.backend
+    if xp.beyond(v, t, amount):
+        return t
     small = ~(abs(v) - t >= amount)
     return t + xp.where(small, xp.scalar(amount), xp.scalar(0.0)) if xp.any(small) else t
 
