@@ -11,7 +11,7 @@ from harness.numbers.double import Double
 from harness.numbers.double_backend import DoubleDouble
 from harness.numbers.model import Model
 from harness.numbers.number import LOST, Number, Reading, joined
-from harness.numbers.radius import DOUBLE_U, share, terms
+from harness.numbers.radius import DOUBLE_U, held, share, terms
 from harness.numbers.read import Answer, _evaluate
 
 
@@ -27,7 +27,7 @@ def read_double(
     word or an overflow in between, are flagged LOST: they need mpmath.
     """
     reading = Reading(DoubleDouble(), model)
-    radius = share(model, DOUBLE_U, terms(arguments.values()))
+    radius = held(share(model, DOUBLE_U, terms(arguments.values())))
     numbers = _evaluate(definition, arguments, reading, len(shapes))
     return [_answer(number, radius, shape) for number, shape in zip(numbers, shapes, strict=True)]
 

@@ -42,6 +42,11 @@ def share(model: Model, u: float, terms: int) -> float:
     return u / model.u * max(_FEWEST_STEPS, steps, primitives)
 
 
+def held(radius: float) -> float:
+    """A share as t is enlarged by it: one too large to judge with enlarges nothing without bound."""
+    return min(radius, SMALL_ENOUGH)
+
+
 def terms(arguments: Iterable[Any]) -> int:
     """The most terms that one reduction over these arguments can have: the elements of all tensors."""
     count = 0

@@ -17,7 +17,7 @@ from harness.errors import HarnessError
 from harness.numbers.backend import Float64, Multiprecision
 from harness.numbers.model import Model, oracle_model
 from harness.numbers.number import LOST, Number, Reading
-from harness.numbers.radius import FLOAT64_U, share, terms
+from harness.numbers.radius import FLOAT64_U, held, share, terms
 
 ORACLE_SHARE = 2.0**-25
 """The float64 oracle's radius for accumulators up to float32, as a share of t: (2^-53/2^-24) for one rounding
@@ -65,7 +65,7 @@ def read_float64(
     own radius, or, where a model allows no error somewhere and no share of t is enough, the usual one.
     """
     reading = Reading(Float64(), model)
-    radius = max(ORACLE_SHARE, share(model, FLOAT64_U, terms(arguments.values())))
+    radius = max(ORACLE_SHARE, held(share(model, FLOAT64_U, terms(arguments.values()))))
     answers = []
     for number, shape in zip(_evaluate(definition, arguments, reading, len(shapes)), shapes, strict=True):
         t = reading.backend.filled(number.t * (1 + (radius if radius < 1 else ORACLE_SHARE)), number.v)
