@@ -11,6 +11,7 @@ from harness import formats
 from harness.contracts import Contract
 from harness.errors import HarnessError, nearest
 from harness.formats import Format
+from harness.limits import is_positive
 from harness.numbers.model import PRIMITIVE_ERRORS, Dot, Model
 
 _CHOICES: Mapping[str, tuple[Any, ...]] = {
@@ -19,6 +20,9 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "exp": ("shifted", "scaled"),
     "flush": ("approximate", "none", "all"),
     "saturate": (None, True, False),
+    "deterministic": (True, False),
+    "batch_invariant": (True, False),
+    "layout_invariant": (True, False),
 }
 
 _DOTS: Mapping[str, Dot] = {
@@ -65,15 +69,21 @@ class Arithmetic:
         if not (
             self.depth is None
             or self.depth == "sequential"
-            or (isinstance(self.depth, int) and self.depth >= 0)
+            or (isinstance(self.depth, int) and not isinstance(self.depth, bool) and self.depth >= 0)
         ):
             raise HarnessError(
                 f"claim depth={self.depth!r}: give None, 'sequential' or a number of roundings >= 0"
             )
         for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise HarnessError(f"claim {name}={getattr(self, name)!r}: choose from {choices}")
+            given = getattr(self, name)
+            if not any(type(given) is type(choice) and given == choice for choice in choices):
+                words = ", ".join(map(str, choices))
+                raise HarnessError(f"claim {name}={given!r}: {nearest(given, choices)}choose from {words}")
+        if not isinstance(self.roundings, str | tuple | list):
+            raise HarnessError(f"claim roundings={self.roundings!r}: give the names of places")
         object.__setattr__(self, "roundings", _names(self.roundings))
+        if not isinstance(self.ulp, Mapping):
+            raise HarnessError(f"claim ulp={self.ulp!r}: give errors in u by primitive, such as {{'exp': 3}}")
         object.__setattr__(self, "ulp", dict(self.ulp))
         for primitive, error in self.ulp.items():
             if primitive not in PRIMITIVE_ERRORS:
@@ -81,8 +91,8 @@ class Arithmetic:
                 raise HarnessError(
                     f"claim ulp names {primitive!r}; {nearest(primitive, known)}primitives: {', '.join(known)}"
                 )
-            if not error > 0:
-                raise HarnessError(f"claim ulp[{primitive!r}]={error!r}: give a positive number of u")
+            if not is_positive(error):
+                raise HarnessError(f"claim ulp[{primitive!r}]={error!r}: give a positive, finite number of u")
 
     def __hash__(self) -> int:
         return hash(str(sorted(self.claimed().items(), key=str)))
@@ -138,6 +148,10 @@ def arithmetic(given: Arithmetic | Mapping[str, Any] | None) -> Arithmetic:
     if isinstance(given, Arithmetic):
         return given
     known = [item.name for item in dataclasses.fields(Arithmetic)]
+    if not isinstance(given, Mapping):
+        raise HarnessError(
+            f"claims={given!r}: give an Arithmetic or a dict such as {{'depth': 'sequential'}}"
+        )
     for name in given:
         if name not in known:
             raise HarnessError(f"unknown claim {name!r}; {nearest(name, known)}known: {', '.join(known)}")

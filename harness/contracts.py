@@ -425,6 +425,8 @@ def domain(contract: Contract, given: Domain | Mapping[str, Any] | None) -> Doma
         return Domain()
     if isinstance(given, Domain):
         return given
+    if not isinstance(given, Mapping):
+        raise HarnessError(f"domain={given!r}: give a Domain or a dict such as {{'ndim': 2}}")
     plain = {item.name for item in dataclasses.fields(Domain)} - {"allowed"}
     named = {name.lstrip("*") for name in contract.size_names} | set(contract.scalars)
     fields: dict[str, Any] = {}
@@ -452,10 +454,12 @@ def domain(contract: Contract, given: Domain | Mapping[str, Any] | None) -> Doma
 
 def _domain_field(key: str, value: Any) -> Any:
     if key == "ndim":
-        lo, hi = (value, value) if isinstance(value, int) else value
-        if not 1 <= lo <= hi <= 4:
+        ends = (value, value) if isinstance(value, int) else value
+        if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(type(n) is int for n in ends):
+            raise HarnessError(f"domain ndim={value!r}: give a number of axes, or (lowest, highest)")
+        if not 1 <= ends[0] <= ends[1] <= 4:
             raise HarnessError(f"domain ndim={value!r}: give (lowest, highest) within 1 and 4")
-        return (lo, hi)
+        return tuple(ends)
     if key == "dim":
         if value in ("any", "last"):
             return value
@@ -464,6 +468,8 @@ def _domain_field(key: str, value: Any) -> Any:
             return tuple(values)
         raise HarnessError(f"domain dim={value!r}: give 'any', 'last' or a tuple of axes")
     if key == "dtypes":
+        if not isinstance(value, Mapping):
+            raise HarnessError(f"domain dtypes={value!r}: give formats by tensor, such as {{'x': 'float32'}}")
         return tuple(sorted((str(k), str(v)) for k, v in dict(value).items()))
     if key == "layouts":
         return (value,) if isinstance(value, str) else tuple(value)

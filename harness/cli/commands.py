@@ -20,6 +20,7 @@ from harness.cli.view import view
 from harness.errors import HarnessError
 from harness.jobs import Budget, Died, Local, Runner, Supervised, judge, judge_case, plan
 from harness.jobs.messages import Event, Explain, Found, Planned, Said, UnderTest
+from harness.limits import is_positive
 from harness.records import FindingRecord, SavedFinding, VerdictRecord
 from harness.verdict import EXIT_STATUS
 
@@ -197,6 +198,7 @@ def report(
     """Judge every declared subject of a folder and its mutants, and write a report. --seconds is for each."""
     from harness.report import Campaign, exit_status, save  # loads jinja2
 
+    _check_timeout(timeout)
     campaign = Campaign(
         folder=folder,
         budget=Budget(examples, seconds, seed),
@@ -239,8 +241,7 @@ def _under(
     timeout: float,
     configs: str = "",
 ) -> UnderTest:
-    if timeout <= 0:
-        raise HarnessError(f"--timeout {timeout:g}: give a positive number of seconds")
+    _check_timeout(timeout)
     return UnderTest(
         target=target,
         contract=contract,
@@ -250,6 +251,11 @@ def _under(
         timeout=timeout,
         configs=configs,
     )
+
+
+def _check_timeout(timeout: float) -> None:
+    if not is_positive(timeout):
+        raise HarnessError(f"--timeout {timeout:g}: give a positive, finite number of seconds")
 
 
 def _runner(in_process: bool) -> AbstractContextManager[Runner]:

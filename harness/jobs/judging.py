@@ -22,6 +22,7 @@ from harness.jobs.messages import (
     UnderTest,
 )
 from harness.jobs.runner import Died, InternalError, Runner, Watch
+from harness.limits import check_budget
 from harness.records import VerdictRecord
 from harness.verdict import Finding, Tally, Verdict
 
@@ -34,6 +35,9 @@ class Budget:
     seconds: float | None = None
     seed: int = 0
     folder: str = ""
+
+    def __post_init__(self) -> None:
+        check_budget(self.examples, self.seconds, self.seed)
 
 
 def plan(runner: Runner, under: UnderTest, dtypes: tuple[str, ...] = ()) -> Planned:

@@ -18,6 +18,7 @@ from harness.contracts import Contract, Domain, domain
 from harness.errors import HarnessError
 from harness.executors import lost, neutral, ready
 from harness.formats import Format, format_of, name_of
+from harness.limits import check_budget, check_timeout
 from harness.search.explain import right_if
 from harness.search.finding import contract_spec, finding
 from harness.search.progress import Phase, Progress, Watcher
@@ -87,13 +88,10 @@ def check(
     """
     if configs not in (None, "all"):
         raise HarnessError(f"configs={configs!r}: write configs='all', or leave it out")
+    check_budget(examples, seconds, seed)
     subject = make_subject(fn, contract, device, claims, domain, timeout)
     subject = replace(subject, every_config=configs == "all")
     wanted = wanted_formats(subject, dtypes)
-    if examples is not None and examples < 1:
-        raise HarnessError(f"examples={examples!r}: give a positive number of situations")
-    if seconds is not None and seconds <= 0:
-        raise HarnessError(f"seconds={seconds!r}: give a positive number of seconds")
     if examples is None and seconds is None:
         examples = DEFAULT_EXAMPLES
     share = None if seconds is None else seconds / len(wanted)
@@ -298,6 +296,7 @@ def make_subject(
     timeout: float,
 ) -> Subject:
     """Validate what a public function was given, and have the first launch as fast as the others."""
+    check_timeout(timeout)
     ready()
     target = fn if isinstance(fn, Target) else None
     function = target.function if target else fn

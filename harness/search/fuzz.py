@@ -12,9 +12,9 @@ from harness.arithmetic import Arithmetic
 from harness.case import Case
 from harness.checks.failure import CLASSES, CheckFailed
 from harness.contracts import Contract, Domain
-from harness.errors import HarnessError
 from harness.executors import neutral
 from harness.formats import Format, name_of
+from harness.limits import check_budget
 from harness.search.check import FormatSearch, explain, make_subject, verdict_of, wanted_formats
 from harness.search.progress import Watcher
 from harness.strategies import climb
@@ -54,11 +54,10 @@ def fuzz(
 
     folder: where the example database is kept; found: called with each finding as soon as it is reduced.
     """
+    check_budget(None, seconds, seed)
     subject = make_subject(fn, contract, device, claims, domain, timeout)
     wanted = wanted_formats(subject, dtypes)
     total = 60.0 if seconds is None else seconds
-    if total <= 0:
-        raise HarnessError(f"seconds={seconds!r}: give a positive number of seconds")
     findings: list[Finding] = []
     tallies: dict[str, Tally] = {}
     interrupted = False

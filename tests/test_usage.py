@@ -1,0 +1,58 @@
+"""Wrong use of the Python interface: one HarnessError, which shows the value and says what to write."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+import harness
+import references
+from harness import HarnessError
+
+
+def softmax(x: torch.Tensor, dim: int) -> torch.Tensor:
+    return torch.softmax(x.double(), dim).to(x.dtype)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"seconds": math.nan}, "seconds=nan: give a positive, finite"),
+        ({"seconds": math.inf}, "seconds=inf: give a positive, finite"),
+        ({"seconds": -1}, "seconds=-1"),
+        ({"seconds": "5"}, "seconds='5'"),
+        ({"timeout": -1}, "timeout=-1: give a positive, finite"),
+        ({"timeout": math.nan}, "timeout=nan"),
+        ({"timeout": None}, "timeout=None"),
+        ({"examples": 2.5}, "examples=2.5: give a positive whole number"),
+        ({"examples": "5"}, "examples='5'"),
+        ({"examples": True}, "examples=True"),
+        ({"seed": None}, "seed=None: give a whole number"),
+        ({"seed": "a"}, "seed='a'"),
+        ({"domain": {"ndim"}}, r"domain=\{'ndim'\}: give a Domain or a dict"),
+        ({"domain": {"ndim": 2.5}}, "domain ndim=2.5: give a number of axes"),
+        ({"domain": {"ndim": (1, 2, 3)}}, r"domain ndim=\(1, 2, 3\)"),
+        ({"domain": {"dtypes": "float32"}}, "domain dtypes='float32': give formats by tensor"),
+        ({"claims": {"x"}}, r"claims=\{'x'\}: give an Arithmetic or a dict"),
+        ({"claims": "depth=sequential"}, "claims='depth=sequential': give an Arithmetic or a dict"),
+        ({"claims": {"deterministic": "no"}}, "claim deterministic='no': choose from True, False"),
+        ({"claims": {"batch_invariant": 1}}, "claim batch_invariant=1: choose from True, False"),
+        ({"claims": {"layout_invariant": None}}, "claim layout_invariant=None"),
+        ({"claims": {"saturate": 0}}, "claim saturate=0: choose from None, True, False"),
+        ({"claims": {"depth": True}}, "claim depth=True"),
+        ({"claims": {"dot": "tf23"}}, "claim dot='tf23': did you mean 'tf32'"),
+        ({"claims": {"roundings": 3}}, "claim roundings=3"),
+        ({"claims": {"ulp": 3}}, "claim ulp=3: give errors in u by primitive"),
+        ({"claims": {"ulp": {"exp": "3"}}}, r"claim ulp\['exp'\]='3'"),
+    ],
+)
+def test_arguments_that_make_no_sense(arguments: dict[str, Any], words: str) -> None:
+    given = {"dtypes": "float32", **arguments}
+    if not {"examples", "seconds"} & given.keys():
+        given["examples"] = 4
+    with pytest.raises(HarnessError, match=words) as raised:
+        harness.check(softmax, references.softmax, **given)
+    assert "\n" not in str(raised.value)
