@@ -9,13 +9,18 @@ from harness.numbers.elementary import exp
 from harness.numbers.number import NINF, PINF, Number, coerce, combined, could_be, joined, settle
 
 
-def where(condition: Array, a: Number | float, b: Number | float) -> Number:
-    """Elements of a where the condition holds, else of b; conditions come from exact numbers only."""
+def where(condition: Array | Number, a: Number | float, b: Number | float) -> Number:
+    """Elements of a where the condition holds, else of b; conditions come from exact numbers only.
+
+    condition: a mask, as comparisons of inputs give it, or an exact number, which holds where it is not 0: a
+    bool or integer argument.
+    """
     number = a if isinstance(a, Number) else b
     if not isinstance(number, Number):
         raise TypeError("where(condition, a, b) needs a number among a and b")
     reading, xp = number.reading, number.reading.backend
     a, b = coerce(reading, a), coerce(reading, b)
+    condition = _mask(condition)
     v = xp.where(condition, a.v, b.v)
     t: Any = 0.0 if a.exact and b.exact else xp.where(condition, a.t, b.t)
     may = None
@@ -80,6 +85,20 @@ def rounded(a: Number, place: str, at: Number | None = None) -> Number:
 def sigmoid(a: Number) -> Number:
     """1 / (1 + exp(-a)), by the rules of its parts; exp overflowing gives 0."""
     return 1.0 / (1.0 + exp(-a))
+
+
+def _mask(condition: Any) -> Array:
+    """A condition as a mask."""
+    if isinstance(condition, Number):
+        return _exact(condition, "the truth").v != 0
+    if isinstance(condition, bool):
+        raise TypeError(f"where is given {condition} for all elements; write a if condition else b")
+    if str(getattr(condition, "dtype", "")) not in ("torch.bool", "bool"):
+        raise TypeError(
+            f"where is given a {type(condition).__name__} as its condition; give a comparison of inputs, such as "
+            "x > 0 or positions(x, -1) <= i, or a bool or integer argument"
+        )
+    return condition
 
 
 def _exact(a: Number, what: str) -> Number:

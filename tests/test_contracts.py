@@ -1,0 +1,63 @@
+"""Contracts of a user's own: what a definition may be written with, and what is refused with a clear error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import harness
+from harness import HarnessError, Tensor, numbers
+from harness.arithmetic import Arithmetic
+from harness.formats import FLOAT32
+from harness.numbers import read_double, read_exactly, read_float64
+
+
+def masked(x: Any, mask: Any) -> Any:
+    return numbers.where(mask, x, float("-inf"))
+
+
+@pytest.mark.parametrize("read", [read_float64, read_double, read_exactly])
+def test_a_bool_or_integer_argument_is_a_condition(read: Any) -> None:
+    contract = harness.contract(args={"x": "*s", "mask": Tensor("*s", dtype="bool")}, returns="*s")(masked)
+    x = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    model = Arithmetic().model(contract, FLOAT32)
+    for mask in ([0.0, 1.0, 1.0], [0.0, 1.0, -7.0]):
+        call = {"x": x, "mask": torch.tensor(mask, dtype=torch.float64)}
+        (answer,) = read(masked, call, model, [(3,)])
+        assert getattr(answer.value, "hi", answer.value).tolist() == [-torch.inf, 2.0, 3.0]
+
+
+def test_a_masked_kernel_is_judged() -> None:
+    contract = harness.contract(args={"x": "*s", "mask": Tensor("*s", dtype="bool")}, returns="*s")(masked)
+
+    def right(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return torch.where(mask, x, -torch.inf)
+
+    def wrong(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return torch.where(mask, x, -1e30)
+
+    assert harness.check(right, contract, "float32", examples=40).outcome == "PASS"
+    assert harness.check(wrong, contract, "float32", examples=40, shrink=False).outcome == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (lambda x: numbers.exp(x), "a definition tests the truth of a number that carries a rounding error"),
+        (lambda x: True, "where is given True for all elements; write a if condition else b"),
+        (
+            lambda x: "x > 0",
+            "where is given a str as its condition; give a comparison of inputs, such as x > 0",
+        ),
+        (lambda x: numbers.positions(x, -1), "where is given a Tensor as its condition"),
+    ],
+)
+def test_other_conditions_are_refused(condition: Any, words: str) -> None:
+    @harness.contract(args={"x": "*s"}, returns="*s")
+    def chosen(x: Any) -> Any:
+        return numbers.where(condition(x), x, 0.0)
+
+    with pytest.raises(HarnessError, match=f"the definition of contract chosen failed: TypeError: {words}"):
+        harness.check(torch.relu, chosen, "float32", examples=4)
