@@ -113,6 +113,7 @@ class _Bench:
         got = self._outputs(first, self.inputs)
         self._count_inputs(got)
         if got is None:
+            self.trial.tally.launches = int(first.outcome != "declined")
             return self.trial
         self._memory(first)
         self.trial.got = got

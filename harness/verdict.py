@@ -204,6 +204,15 @@ class Verdict:
             lines.append(f"    replay: {finding.replay}")
         return lines
 
+    def _supported(self) -> str:
+        """How to leave out a format all of whose cases were declined."""
+        rest = [name for name, tally in self.tallies.items() if tally.launches] or ["NAME"]
+        words = ", ".join(repr(name) for name in rest) + ("," if len(rest) == 1 else "")
+        return (
+            f"to judge only formats that it supports: --dtype {','.join(rest)}, or dtypes=({words}), "
+            "also of @harness.subject; to leave out other inputs: --domain"
+        )
+
     def _counts(self, name: str) -> list[str]:
         tally = self.tallies[name]
         line = (
@@ -213,6 +222,11 @@ class Verdict:
         )
         lines = [line]
         reason = tally.reason(self.findings_of(name))
+        if tally.declined and not tally.launches:
+            lines = [
+                f"  {name}: {self.outcome_of(name)}, {sum(tally.declined.values())} cases, nothing was launched"
+            ]
+            reason = f"{reason}; {self._supported()}"
         if reason:
             lines.append(
                 f"    inconclusive: {reason}" if self.outcome_of(name) == "INCONCLUSIVE" else f"    {reason}"

@@ -71,6 +71,11 @@ def wrong_shape(x, dim):
 def declines(x, dim):
     raise harness.Unsupported("no rows at all")
 
+def narrow_only(x, dim):
+    if x.element_size() > 2:
+        raise harness.Unsupported("16 bits only")
+    return right(x, dim)
+
 @harness.subject(references.softmax, claims={"depth": "sequential"}, domain={"ndim": 2}, dtypes=("float16",),
                  mutants={"doubled": ("x.double() + 0", "x.double() * 2")})
 def declared(x, dim):
@@ -134,6 +139,22 @@ def test_kernels_that_give_no_answer(
     out = capsys.readouterr().out
     for word in words:
         assert word in out
+
+
+def test_a_format_that_is_declined_altogether_says_how_to_leave_it_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("--in-process", "--examples", "300", "--dtype", "float32,float16,bfloat16")
+    assert harness_("check", "k.py:narrow_only", "--as", "softmax", *words) == 2
+    out = capsys.readouterr().out
+    assert "  float32: INCONCLUSIVE, 40 cases, nothing was launched" in out
+    assert (
+        "every case was declined; to judge only formats that it supports: --dtype float16,bfloat16, or" in out
+    )
+    assert "dtypes=('float16', 'bfloat16'), also of @harness.subject" in out
+    assert "40 declined: 16 bits only" in out
+    assert harness_("check", "k.py:declines", "--as", "softmax", *QUICK) == 2
+    assert "--dtype NAME, or dtypes=('NAME',)" in capsys.readouterr().out
 
 
 def test_a_cap_that_cuts_short_is_inconclusive(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,6 +43,9 @@ COVERING = 22
 CONFIRMING = 500
 """Situations that must be right under a claim before a verdict names it, at the least."""
 
+MOST_DECLINED = 40
+"""Cases declined for one and the same reason, as a format is, after which a search that launched none ends."""
+
 DEVICE_LOST = frozenset({"raises", "hangs", "out of bounds"})
 """Failures after which a device may answer nothing more, so that the case is reported as it is."""
 
@@ -196,6 +199,8 @@ class FormatSearch:
                 self.report(phase)
             if trial.failures:
                 return trial
+            if not tally.launches and len(tally.declined) == 1 and tally.declined.total() >= MOST_DECLINED:
+                return None
             most = MOST_COUNTED if phase == "searching" else DEFAULT_EXAMPLES // COVERING
             spent += min(max(trial.tally.situations, LEAST_COUNTED), most)
             if examples is not None and spent >= examples:
