@@ -115,9 +115,10 @@ _COUNTS = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
-    """The result of :func:`harness.check`; ``print`` it, or read outcome, ok and findings.
+    """The result of :func:`harness.check`; ``print`` it, or read outcome, ok and findings. Its repr is its text, of
+    which pytest shows the beginning and the end for ``assert verdict.ok, verdict``, and all for ``str(verdict)``.
 
     subject: what was judged; contract: its contract's name; device: where it ran; claims: the claims made;
     excluded: what the domain leaves out; tallies: counts by format; seed: of the search.
@@ -166,6 +167,9 @@ class Verdict:
         if len(formats) <= 1:
             return next(iter(formats), "")
         return "; ".join(f"in {' and '.join(names)} {claim}" for claim, names in formats.items())
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

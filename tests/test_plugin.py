@@ -106,6 +106,32 @@ def test_a_failure_is_the_verdict_and_nothing_of_ours(tests: pytest.Pytester) ->
     assert not [line for line in result.outlines if line.startswith("E ")]
 
 
+def test_an_assertion_about_a_verdict_shows_its_text(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+import harness, references, torch
+
+def wrong(x, dim):
+    return torch.softmax(x.double(), dim).to(x.dtype) * 1.5
+
+def test_message():
+    verdict = harness.check(wrong, references.softmax, "float32", examples=24)
+    assert verdict.ok, str(verdict)
+
+def test_short():
+    verdict = harness.check(wrong, references.softmax, "float32", examples=24)
+    assert verdict.ok, verdict
+"""
+    )
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(failed=2)
+    shown = [line for line in result.outlines if line.startswith("E ")]
+    assert sum("smallest input found:" in line for line in shown) == 1
+    assert sum("replay: harness replay" in line and "--case" in line for line in shown) == 1
+    assert sum("AssertionError: FAIL test_an_assertion" in line for line in shown) == 2
+    assert not [line for line in shown if "Tally(" in line]
+
+
 def test_a_format_can_be_chosen_by_name(tests: pytest.Pytester) -> None:
     result = tests.runpytest_inprocess("-k", "float16 and right")
     result.assert_outcomes(passed=1, deselected=6)
