@@ -97,7 +97,9 @@ def launch(subject: Subject, fmt: str) -> tuple[Case, dict[str, torch.Tensor], d
     tensors = {}
     for salt, (name, spec) in enumerate(contract.tensors.items()):
         ndim = len(contract.shape(spec.shape, subject.sizes, subject.scalars))
-        tensors[name] = Recipe(fmt, Layout(tuple(range(ndim))), (Row("gaussian", seed=salt, params=(("scale", 1.0),)),))
+        tensors[name] = Recipe(
+            fmt, Layout(tuple(range(ndim))), (Row("gaussian", seed=salt, params=(("scale", 1.0),)),)
+        )
     case = Case(dict(subject.sizes), dict(subject.scalars), tensors)
     inputs = materialise(contract, case)
     return case, inputs.exact, {name: block.view for name, block in inputs.blocks.items()}

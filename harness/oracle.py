@@ -143,6 +143,33 @@ def judge_case(
     return launch.judged(first_tier(model, terms(exact.values())))
 
 
+def check_definition(
+    contract: Contract, arithmetic: Arithmetic, case: Case, exact: Mapping[str, torch.Tensor | None]
+) -> None:
+    """Raise HarnessError where the definition returns another shape than its contract declares.
+
+    Axes of length 1 do not count: reductions keep theirs.
+    """
+    contract = contract.at(case.sizes)
+    shapes = [contract.shape(output.shape, case.sizes, case.scalars) for output in contract.outputs]
+    call = arguments(contract, case, exact, [torch.zeros(shape, dtype=torch.float64) for shape in shapes])
+    model = model_for(contract, arithmetic, case)
+    answers = _read(contract, call, model, [None] * len(shapes), 0)
+    for output, answer, shape in zip(contract.outputs, answers, shapes, strict=True):
+        returned = list(answer.value.shape)
+        if output.kind != "choice" and _long(returned) != _long(shape):
+            what = f"returned {output.name} of shape {returned}"
+            declared = f"{written(output.shape, case.scalars)!r}, here {list(shape)}"
+            raise HarnessError(
+                f"the definition of contract {contract.name} {what}, and the contract declares {declared}: "
+                "correct the one or the other"
+            )
+
+
+def _long(shape: Sequence[int]) -> list[int]:
+    return [length for length in shape if length != 1]
+
+
 def first_tier(model: Model, count: int) -> int:
     """The first of TIERS whose radius over at most ``count`` terms is small enough."""
     for tier, u in enumerate((FLOAT64_U, DOUBLE_U)):

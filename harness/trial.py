@@ -196,6 +196,7 @@ class _Bench:
             shape = self.contract.shape(output.shape, self.case.sizes, self.case.scalars)
             wrong = mismatch(tensor, output.name, shape, self.dtypes[number], self.subject.device, number)
             if wrong:
+                oracle.check_definition(self.contract, self.subject.arithmetic, self.case, self.trial.exact)
                 failures.append(wrong)
                 return None
         return [oracle.decoded(tensor) for tensor in tensors]

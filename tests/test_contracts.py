@@ -43,9 +43,32 @@ def test_a_masked_kernel_is_judged() -> None:
 
 
 @pytest.mark.parametrize(
+    ("definition", "returns", "words"),
+    [
+        (
+            lambda x: x,
+            "M",
+            r"returned out of shape \[\d+, \d+\], and the contract declares 'M', here \[\d+\]",
+        ),
+        (lambda x: numbers.transpose(x, 0, 1), "M N", r"declares 'M N', here"),
+        (lambda x: numbers.sum(x, -1), "M N", r"declares 'M N', here"),
+        (lambda x: (x, x), "M N", r"a definition returned .*; its contract declares 1 output"),
+    ],
+)
+def test_a_definition_of_another_shape_is_told_before_a_kernel_is_blamed(
+    definition: Any, returns: str, words: str
+) -> None:
+    definition.__name__ = "own"
+    contract = harness.contract(args={"x": "M N"}, returns=returns)(definition)
+    for kernel in (lambda x: x.clone(), lambda x: x.sum(-1)):
+        with pytest.raises(HarnessError, match=words):
+            harness.check(kernel, contract, "float32", examples=40)
+
+
+@pytest.mark.parametrize(
     ("condition", "words"),
     [
-        (lambda x: numbers.exp(x), "a definition tests the truth of a number that carries a rounding error"),
+        (numbers.exp, "a definition tests the truth of a number that carries a rounding error"),
         (lambda x: True, "where is given True for all elements; write a if condition else b"),
         (
             lambda x: "x > 0",
