@@ -524,6 +524,13 @@ def _count(sizes: Sizes, name: str) -> int:
 
 
 def _check_shapes(made: Contract) -> None:
+    for name, tensor in made.tensors.items():
+        shapes.check(tensor.shape, f"contract {made.name}, argument {name!r}")
+    for output in made.outputs:
+        if isinstance(output.shape, str):
+            shapes.check(output.shape, f"contract {made.name}, output {output.name!r}")
+    if isinstance(made.rows, str) and not made.rows.startswith("all but "):
+        shapes.check(made.rows, f"contract {made.name}, rows")
     known = set(made.size_names)
     for output in made.outputs:
         if output.argument and output.argument not in made.tensors:

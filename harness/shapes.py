@@ -14,9 +14,12 @@ Words are separated by blanks::
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from harness.errors import HarnessError
 
 Sizes = Mapping[str, "int | tuple[int, ...]"]
 AxisLabel = tuple[str, int]
@@ -135,6 +138,31 @@ def resized(sizes: Sizes, lengths: Mapping[AxisLabel, int]) -> dict[str, int | t
         size = found[name]
         found[name] = (*size[:place], length, *size[place + 1 :]) if isinstance(size, tuple) else length
     return found
+
+
+_NAME = r"[A-Za-z_]\w*"
+_WORDS = (
+    rf"\*{_NAME}(-{_NAME})?",
+    rf"({_NAME}|\d+)(\*({_NAME}|\d+))*(/({_NAME}|\d+))?",
+    rf"{_NAME}@\d*",
+    rf"\+{_NAME}",
+)
+_TYPES = ("float", "int", "bool", "str", "Tensor")
+
+
+def check(written: str, where: str) -> None:
+    """Raise HarnessError, naming ``where``, for a word that is none of this language, or that names a type."""
+    for word in written.split():
+        if not any(re.fullmatch(form, word) for form in _WORDS):
+            raise HarnessError(
+                f"{where}: {word!r} in shape {written!r} is no axis; write a name (N), a pack of axes (*batch), "
+                "a pack without one (*shape-dim), a product (H*D) or a quotient (N/block)"
+            )
+        if word in _TYPES:
+            raise HarnessError(
+                f"{where}: shape {written!r} would be an axis named {word!r}; a scalar is given by a tuple of "
+                "its values, such as (1e-5, 0.1) or (True, False), and a tensor by its shape"
+            )
 
 
 def packs(written: str) -> list[str]:

@@ -66,6 +66,38 @@ def test_a_definition_of_another_shape_is_told_before_a_kernel_is_blamed(
 
 
 @pytest.mark.parametrize(
+    ("args", "returns", "rows", "words"),
+    [
+        (
+            {"x": "N", "p": "float"},
+            "N",
+            "",
+            "argument 'p': shape 'float' would be an axis named 'float'; a scalar",
+        ),
+        ({"x": "N", "p": "int"}, "N", "", r"a tuple of its values, such as \(1e-5, 0.1\)"),
+        ({"x": "N", "p": Tensor("bool")}, "N", "", "named 'bool'"),
+        (
+            {"x": "**b N", "p": (1,)},
+            "N",
+            "",
+            r"contract own, argument 'x': '\*\*b' in shape '\*\*b N' is no axis",
+        ),
+        ({"x": "b, N", "p": (1,)}, "N", "", "'b,' in shape 'b, N' is no axis; write a name"),
+        ({"x": "[N]", "p": (1,)}, "N", "", r"'\[N\]'"),
+        ({"x": "N", "p": (1,)}, "(N,)", "", r"output 'out': '\(N,\)' in shape"),
+        ({"x": "N-1", "p": (1,)}, "N", "", "'N-1'"),
+        ({"x": "N", "p": (1,)}, "N", "*", r"rows: '\*'"),
+    ],
+)
+def test_what_is_no_shape_is_refused(args: Any, returns: str, rows: str, words: str) -> None:
+    with pytest.raises(HarnessError, match=words):
+
+        @harness.contract(args=args, returns=returns, rows=rows)
+        def own(x: Any, p: Any) -> Any:
+            return x
+
+
+@pytest.mark.parametrize(
     ("condition", "words"),
     [
         (numbers.exp, "a definition tests the truth of a number that carries a rounding error"),
