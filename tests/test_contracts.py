@@ -97,6 +97,22 @@ def test_what_is_no_shape_is_refused(args: Any, returns: str, rows: str, words: 
             return x
 
 
+@harness.contract(args={"x": "M N"}, returns="M", rows="M")
+def row_maximum(x: Any) -> Any:
+    """A maximum, which no empty row has."""
+    return numbers.amax(x, -1)
+
+
+def test_a_kernel_that_raises_for_an_empty_axis_is_shown_nonempty() -> None:
+    verdict = harness.check(lambda x: x.amax(-1), row_maximum, "float32", examples=200)
+    assert verdict.outcome == "ERROR"
+    assert (
+        "N is empty here; where the operation has no answer for that, give its contract nonempty=('N',)"
+        in str(verdict)
+    )
+    assert "nonempty=('N',)" not in str(harness.check(lambda x: 1 / 0, row_maximum, "float32", examples=40))
+
+
 @pytest.mark.parametrize(
     ("condition", "words"),
     [

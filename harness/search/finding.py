@@ -33,9 +33,28 @@ def finding(subject: Subject, failure: Failure, case: Case, explanation: str = "
         format=oracle.dtype_under_test(contract, case),
         replay=replay_command(subject, case),
         snippet=snippet(subject, case),
-        explanation=explanation,
+        explanation=explanation or _empty_axes(subject, failure, case),
         output=output,
     )
+
+
+def _empty_axes(subject: Subject, failure: Failure, case: Case) -> str:
+    """What to write where a kernel raises because an axis has no element; "" elsewhere."""
+    empty = [name.strip("*@") for name, size in case.sizes.items() if size == 0 or _holds_zero(size)]
+    if failure.check != "raises" or not empty:
+        return ""
+    declined = "a kernel that does not support it raises harness.Unsupported before it launches anything"
+    if _of_references(subject.contract):
+        return f"{' and '.join(empty)} is empty here; {declined}"
+    names = ", ".join(map(repr, empty)) + ("," if len(empty) == 1 else "")
+    return (
+        f"{' and '.join(empty)} is empty here; where the operation has no answer for that, give its contract "
+        f"nonempty=({names}); {declined}"
+    )
+
+
+def _holds_zero(size: int | tuple[int, ...]) -> bool:
+    return isinstance(size, tuple) and 0 in size
 
 
 def replay_command(subject: Subject, case: Case) -> str:
@@ -53,10 +72,14 @@ def replay_command(subject: Subject, case: Case) -> str:
 
 def contract_spec(contract: Contract) -> str:
     """The name by which the command line finds a contract."""
-    if contract.name in contract_names() and load_contract(contract.name) is contract:
+    if _of_references(contract):
         return contract.name
     found = spec_of(contract.definition, contract)
     return found or contract.name
+
+
+def _of_references(contract: Contract) -> bool:
+    return contract.name in contract_names() and load_contract(contract.name) is contract
 
 
 def snippet(subject: Subject, case: Case) -> str:
