@@ -18,6 +18,24 @@ def softmax(x: torch.Tensor, dim: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda x: x, r"calls <lambda>\(x, dim\), and <lambda>\(x\) does not take that: too many positional"),
+        (lambda x, dim, block: x, r"missing a required argument: 'block'; wrap it: def launch\(x, dim\)"),
+        (lambda x, *, dim: x, "too many positional arguments"),
+    ],
+)
+def test_a_function_of_other_parameters_is_not_launched(function: Any, words: str) -> None:
+    with pytest.raises(HarnessError, match=words):
+        harness.check(function, references.softmax, "float32", examples=4)
+
+
+def test_functions_of_more_parameters_than_needed_are_called() -> None:
+    for function in (softmax, lambda x, dim, block=64: softmax(x, dim), torch.softmax):
+        assert harness.check(function, references.softmax, "float32", examples=4).findings == ()
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ({"seconds": math.nan}, "seconds=nan: give a positive, finite"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -331,6 +332,7 @@ def make_subject(
         raise HarnessError(
             f"the contract is {contract!r}; give one of references.<name>, its name, or your own"
         )
+    _check_call(function, contract)
     if torch.device(_device(device)).type == "cuda" and not torch.cuda.is_available():
         raise HarnessError(f"device {device!r} needs a GPU, and torch sees none here; use device='cpu'")
     return Subject(
@@ -343,6 +345,25 @@ def make_subject(
         target=target.spec if target else spec_of(function),
         timeout=timeout,
     )
+
+
+def _check_call(function: Callable[..., Any], contract: Contract) -> None:
+    """Raise HarnessError if a function does not take the arguments that its contract calls it with."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a built-in function tells nothing
+        return
+    positional, keywords = contract.bind({name: name for name in contract.args})
+    try:
+        signature.bind(*positional, **keywords)
+    except TypeError as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        given = signature.replace(return_annotation=inspect.Signature.empty)
+        call = ", ".join([*positional, *(f"{key}={key}" for key in keywords)])
+        raise HarnessError(
+            f"contract {contract.name} calls {name}({call}), and {name}{given} does not take that: {error}; "
+            f"wrap it: def launch({', '.join(contract.args)}): return {name}(…)"
+        ) from error
 
 
 def wanted_formats(subject: Subject, dtypes: Iterable[Any] | str | None) -> list[Format | str]:
