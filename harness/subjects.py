@@ -147,15 +147,31 @@ def spec_of(function: Callable[..., Any], value: object = None) -> str:
 
 
 def _target(module: types.ModuleType, where: str, name: str) -> Target:
-    if not hasattr(module, name):
-        known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise HarnessError(
-            f"{where} has no function {name!r}; {nearest(name, known)}functions: {', '.join(known)}"
-        )
-    value = getattr(module, name)
+    value: Any = module
+    for part in name.split("."):
+        if isinstance(value, type):
+            value = _instance(value, where)
+        if not hasattr(value, part):
+            owner = vars(value if value is module else type(value))
+            known = [key for key, item in owner.items() if callable(item) and not key.startswith("_")]
+            raise HarnessError(
+                f"{where} has no function {name!r}; {nearest(part, known)}functions: {', '.join(known)}"
+            )
+        value = getattr(value, part)
     if not callable(value):
         raise HarnessError(f"{where}:{name} is a {type(value).__name__}, no function")
     return Target(value, f"{where}:{name}", getattr(value, "__subject__", None))
+
+
+def _instance(owner: type, where: str) -> Any:
+    """An object of the class of a method under test."""
+    try:
+        return owner()
+    except Exception as error:
+        raise HarnessError(
+            f"{where}:{owner.__name__} cannot be made without arguments ({type(error).__name__}: {error}); "
+            "name a function, or a method of a class that can"
+        ) from error
 
 
 def _module(where: str) -> types.ModuleType:
