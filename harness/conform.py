@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from harness.contracts import Contract, Domain
 from harness.errors import HarnessError
 from harness.formats import format_of, is_integer
-from harness.subjects import FORMATS, Target, subject
+from harness.subjects import FORMATS, Target, load_contract, subject
 
 if TYPE_CHECKING:
     from harness.arithmetic import Arithmetic
@@ -62,15 +62,20 @@ class Conformance:
     claims: Arithmetic | Mapping[str, Any] | None
     domain: Domain | Mapping[str, Any] | None
     budget: Budget
+    problem: str = ""
+    """Why the function cannot be called as the contract calls it; told by its test, so that others run."""
 
     def verdict(self, owner: tuple[Any, ...], formats: tuple[str, ...], budget: Budget) -> Verdict:
         """The verdict in some formats. owner: the object of a method, or nothing."""
+        if self.problem:
+            raise HarnessError(self.problem)
         from harness.search import check  # loads torch, which only a test that runs needs
 
         code = self.function.__code__
         function = self.function.__get__(owner[0]) if owner else self.function
-        named = self.function.__qualname__.isidentifier()
-        spec = f"{os.path.relpath(code.co_filename)}:{self.function.__name__}"
+        path = self.function.__qualname__
+        named = all(part.isidentifier() for part in path.split("."))
+        spec = f"{os.path.relpath(code.co_filename)}:{path}"
         chosen = self.budget.replaced_by(budget)
         return check(
             Target(function, spec) if named else function,
@@ -86,7 +91,7 @@ class Conformance:
 
 
 def conforms(
-    contract: Contract,
+    contract: Contract | str,
     *,
     dtypes: tuple[Any, ...] | str = FORMATS,
     device: str = "cpu",
@@ -102,8 +107,11 @@ def conforms(
     ``--harness-examples``, ``--harness-seconds``, ``--harness-device`` and ``--harness-seed`` of a pytest
     run take their place.
 
-    Raises HarnessError if ``contract`` is none, or if the function's parameters are not the contract's.
+    Raises HarnessError if ``contract`` is none. The test of a function whose parameters are not the contract's
+    fails; further parameters need defaults.
     """
+    if isinstance(contract, str):
+        contract = load_contract(contract)
     if not isinstance(contract, Contract):
         raise HarnessError(
             f"conforms needs a contract, not {contract!r}; write @harness.conforms(references.<name>), "
@@ -116,20 +124,20 @@ def conforms(
     budget = Budget(examples, seconds, device, seed)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        return _test(Conformance(function, contract, formats, claims, domain, budget))
+        owners, problem = _owners(function, contract)
+        return _test(Conformance(function, contract, formats, claims, domain, budget, problem), owners)
 
     return decorate
 
 
-def _test(conformance: Conformance) -> Callable[..., Any]:
+def _test(conformance: Conformance, owners: tuple[str, ...]) -> Callable[..., Any]:
     """The test function: pytest sees only the parameters that it has to fill."""
     function = conformance.function
-    owners = _owners(function, conformance.contract)
 
     @functools.wraps(function)
     def test(*args: Any, **keywords: Any) -> Any:
-        __tracebackhide__ = True
         run: Run | None = keywords.pop(RUN, None)
+        __tracebackhide__ = run is None
         fmt = keywords.pop(FORMAT, None)
         owner = args[:1] if owners else ()
         if len(args) > len(owner) or keywords.keys() - set(owners):
@@ -158,8 +166,8 @@ def _test(conformance: Conformance) -> Callable[..., Any]:
     )(test)
 
 
-def _owners(function: Callable[..., Any], contract: Contract) -> tuple[str, ...]:
-    """``("self",)`` for a method, else nothing; the other parameters must be the contract's."""
+def _owners(function: Callable[..., Any], contract: Contract) -> tuple[tuple[str, ...], str]:
+    """``("self",)`` for a method, else nothing; and what is wrong if the other parameters are not the contract's."""
     wanted = list(inspect.signature(contract.definition).parameters.values())
     given = list(inspect.signature(function).parameters.values())
     owners = tuple(item.name for item in given[:1] if item.name == "self")
@@ -170,12 +178,12 @@ def _owners(function: Callable[..., Any], contract: Contract) -> tuple[str, ...]
     names = [item.name for item in given if item.kind in plain and item.name not in keywords]
     others = [item for item in given if item.kind not in plain or item.name in keywords]
     if names == positional and {item.name for item in others} == keywords:
-        return owners
+        return owners, ""
     name = getattr(function, "__name__", repr(function))
     call = ", ".join(item.name for item in wanted)
-    raise HarnessError(
+    return owners, (
         f"{name}({', '.join(str(item) for item in given)}) does not take the parameters of contract "
-        f"{contract.name}({call}); write def {name}({call})"
+        f"{contract.name}({call}); write def {name}({call}), further parameters with defaults"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +31,23 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Summary(config), "harness-summary")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each format, named by it."""
     conformance = getattr(metafunc.function, "__conformance__", None)
     if conformance is not None:
         metafunc.parametrize("harness_format", conformance.formats)
+        # An argument that the test does not take would end the collection of the file; the test tells it.
+        metafunc.fixturenames.extend(_parametrized(metafunc.definition))
+
+
+def _parametrized(item: pytest.Item) -> list[str]:
+    """The arguments over which marks parametrize a conformance test."""
+    found: list[str] = []
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0] if mark.args else mark.kwargs["argnames"]
+        found += names.replace(",", " ").split() if isinstance(names, str) else names
+    return found
 
 
 @pytest.fixture
@@ -61,11 +73,20 @@ class Run:
 
     def conclude(self, conformance: Conformance, judge: Callable[[Budget], Verdict]) -> None:
         """Judge, keep the verdict with the test, and fail it with the verdict's text."""
-        __tracebackhide__ = True
         from harness import records
         from harness.conform import Budget
         from harness.errors import HarnessError
 
+        more = _parametrized(self._request.node)
+        if more:
+            name = self._request.node.originalname
+            keywords = ", ".join(f"{each}={each}" for each in more)
+            pytest.fail(
+                f"{name} is parametrized over {', '.join(more)}, and conforms passes only what its contract does; "
+                f"judge inside a parametrized test: verdict = harness.check(functools.partial(kernel, {keywords}), "
+                f"{conformance.contract.name}); assert verdict.ok, str(verdict)",
+                pytrace=False,
+            )
         names = ("examples", "seconds", "device", "seed")
         budget = Budget(*(self._request.config.getoption(f"harness_{name}") for name in names))
         try:
@@ -87,18 +108,21 @@ class Summary:
     def __init__(self, config: pytest.Config) -> None:
         self.file: Path | None = config.getoption("harness_json")
         self.gathered: dict[str, str] = {}
+        self.expected: set[str] = set()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Gather the verdict of a test."""
         record = getattr(report, "harness_record", None)
         if record is not None:
             self.gathered[report.nodeid] = record
+            if report.skipped and hasattr(report, "wasxfail"):
+                self.expected.add(report.nodeid)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the lines."""
         if self.gathered:
             terminalreporter.section("numerical conformance")
-            for line in summary_lines(self.gathered):
+            for line in summary_lines(self.gathered, self.expected):
                 terminalreporter.write_line(line)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -107,8 +131,11 @@ class Summary:
             write_json(self.file, self.gathered)
 
 
-def summary_lines(gathered: dict[str, str]) -> list[str]:
-    """``PASS  test_file.py::test_softmax[float32]  largest ratio 0.93, 200 situations``, by test."""
+def summary_lines(gathered: dict[str, str], expected: Collection[str] = ()) -> list[str]:
+    """``PASS  test_file.py::test_softmax[float32]  largest ratio 0.93, 200 situations``, by test.
+
+    expected: the tests that were marked as failing, and failed.
+    """
     import msgspec
 
     from harness.records import VerdictRecord
@@ -118,7 +145,8 @@ def summary_lines(gathered: dict[str, str]) -> list[str]:
         for each in msgspec.json.decode(text, type=VerdictRecord).formats:
             words = f"largest ratio {each.ratio:.3g}, {each.situations} situations"
             reason = f": {each.reason}" if each.reason else ""
-            lines.append(f"{each.outcome:<12}  {test}  {words}{reason}")
+            xfailed = " (xfailed)" if test in expected else ""
+            lines.append(f"{each.outcome:<12}  {test}  {words}{reason}{xfailed}")
     return lines
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +18,13 @@ import harness
 import harness.jobs.perform
 import references
 from harness import HarnessError, conforms, records
+from harness.cli import run
 from harness.records import RunRecord
 
-# imported above, so that the inner runs, which forget what they import, find torch already there
-LOADED = (torch, harness.jobs.perform)
+# imported above, so that the inner runs, which forget what they import, find torch and Triton already there
+LOADED = [torch, harness.jobs.perform]
+with contextlib.suppress(ImportError):
+    LOADED.append(importlib.import_module("harness.executors.interpreter"))
 
 TESTS = """
 import pytest, torch
@@ -178,12 +185,56 @@ def test_verdicts_come_back_from_xdist_workers(tests: pytest.Pytester) -> None:
     }
 
 
-def test_a_wrong_decoration_is_an_error_of_the_file(pytester: pytest.Pytester) -> None:
+def test_a_method_is_replayed_by_its_command(tests: pytest.Pytester) -> None:
+    source = (tests.path / "test_kernels.py").read_text()
+    (tests.path / "test_kernels.py").write_text(source.replace("* self.scale", "* (self.scale + 1)"))
+    result = tests.runpytest_inprocess("-k", "test_method")
+    command = re.search(r"replay: harness (replay test_kernels.py:TestMethods.test_method .*)", lines(result))
+    assert command is not None
+    assert run([*shlex.split(command[1]), "--in-process"]) == 1
+
+
+def test_nothing_is_said_of_hidden_frames(tests: pytest.Pytester) -> None:
+    result = tests.runpytest_inprocess("-k", "wrong")
+    assert "entries are hidden" not in lines(result)
+
+
+def test_an_expected_failure_is_shown_as_such(tests: pytest.Pytester) -> None:
+    source = (tests.path / "test_kernels.py").read_text()
+    marked = source.replace(
+        '@harness.conforms(references.softmax, dtypes=("float32",), examples=24)\ndef test_wrong',
+        "@pytest.mark.xfail(strict=False)\n@harness.conforms('softmax', dtypes='float32', examples=24)\ndef test_wrong",
+    )
+    (tests.path / "test_kernels.py").write_text(marked)
+    result = tests.runpytest_inprocess("-k", "wrong or right")
+    result.assert_outcomes(xfailed=1, passed=2)
+    result.stdout.re_match_lines([r"FAIL +test_kernels\.py::test_wrong\[float32\] .* \(xfailed\)$"])
+    assert lines(result).count("xfailed)") == 1
+
+
+def test_further_arguments_are_an_error_of_their_test(tests: pytest.Pytester) -> None:
+    source = (tests.path / "test_kernels.py").read_text()
+    more = """
+@pytest.mark.parametrize("block", [1, 2])
+@harness.conforms(references.softmax, dtypes=("float32",), examples=24)
+def test_blocks(x, dim, block=1):
+    return right(x, dim)
+"""
+    (tests.path / "test_kernels.py").write_text(source + more)
+    result = tests.runpytest_inprocess("-k", "right or blocks")
+    result.assert_outcomes(passed=2, failed=2)
+    text = lines(result)
+    assert "test_blocks is parametrized over block, and conforms passes only what its contract does" in text
+    assert "harness.check(functools.partial(kernel, block=block), softmax)" in text
+
+
+def test_a_wrong_decoration_is_an_error_of_its_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         "import harness, references\n@harness.conforms(references.softmax)\ndef test_f(x, axis): return x\n"
+        "def test_other(): pass\n"
     )
-    result = pytester.runpytest_inprocess()
-    result.assert_outcomes(errors=1)
+    result = pytester.runpytest_inprocess("-k", "float32 or other")
+    result.assert_outcomes(failed=1, passed=1)
     assert "test_f(x, axis) does not take the parameters of contract softmax(x, dim)" in lines(result)
 
 
@@ -225,15 +276,18 @@ def test_parameters_are_those_of_the_contract() -> None:
         lambda x, weight, **others: x,
     ):
         with pytest.raises(HarnessError, match=r"parameters of contract fused\(x, weight, eps\); write def"):
-            conforms(fused)(function)
+            conforms(fused)(function)()
 
 
 def test_what_is_no_contract_is_refused() -> None:
-    for thing in (right, "softmax", torch.softmax):
+    for thing in (right, 3, torch.softmax):
         with pytest.raises(HarnessError, match="conforms needs a contract, not"):
             conforms(thing)  # type: ignore[arg-type]
     with pytest.raises(HarnessError, match="did you mean 'float32'"):
         conforms(references.softmax, dtypes=("float31",))
+    with pytest.raises(HarnessError, match="did you mean 'softmax'"):
+        conforms("sotfmax")
+    assert conforms("softmax", dtypes="float32", examples=24)(right)() is None
     with pytest.raises(HarnessError, match="dtypes is empty"):
         conforms(references.softmax, dtypes=())
 

@@ -349,6 +349,8 @@ def make_subject(
 
 def _check_call(function: Callable[..., Any], contract: Contract) -> None:
     """Raise HarnessError if a function does not take the arguments that its contract calls it with."""
+    if hasattr(function, "__signature__"):  # made for others, as that of a pytest test is
+        return
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # a built-in function tells nothing
