@@ -8,11 +8,11 @@ import importlib.util
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 
-from ..errors import HarnessError, Unsupported
+from ..errors import HarnessError, Unsupported, nearest
 from ..memory import Block
 from .allocation import GuardedAllocation
 from .capture import captured
@@ -24,6 +24,7 @@ from .watchdog import Expired, time_limit
 if TYPE_CHECKING:
     from .watch import Watch
 
+FILLS = ("nan", "+large", "-large")
 Level = Literal["fast", "bitwise"]
 Outcome = Literal["returned", "raised", "declined", "hung"]
 
@@ -135,6 +136,10 @@ def cpu(fill: str = "nan", *, level: Level = "fast") -> Iterator[None]:
     Tensors are CPU tensors; kernels may have been decorated at any time and in any way. ``fill`` is what a
     masked load without ``other`` reads; ``level`` is how closely the CPU follows the device.
     """
+    if fill not in FILLS:
+        raise HarnessError(f"cpu(fill={fill!r}): {nearest(fill, FILLS)}choose from {', '.join(FILLS)}")
+    if level not in get_args(Level):
+        raise HarnessError(f"cpu(level={level!r}): choose from {', '.join(get_args(Level))}")
     from .interpreter import interpreter
     from .profile import PROFILES
 
