@@ -139,11 +139,13 @@ def format_of(x: object) -> Format:
     """
     if isinstance(x, Format):
         return x
-    name = str(x).removeprefix("torch.")
+    name = str(x).removeprefix("torch.").lower()
     found = FORMATS.get(name) or _ALIASES.get(name)
     if found is None:
-        hint = nearest(name, [*FORMATS, *_ALIASES])
-        raise HarnessError(f"unknown format {x!r}; {hint}known: {', '.join(FORMATS)}")
+        known = {**FORMATS, **_ALIASES}
+        begun = dict.fromkeys(fmt.name for key, fmt in known.items() if name and key.startswith(name))
+        hint = f"did you mean {' or '.join(map(repr, begun))}? " if begun else nearest(name, known)
+        raise HarnessError(f"unknown format {x!r}; {hint}known: {', '.join(known)}")
     return found
 
 
