@@ -17,6 +17,7 @@ import importlib.util
 import linecache
 import os
 import sys
+import traceback
 import types
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -177,6 +178,8 @@ def _instance(owner: type, where: str) -> Any:
 def _module(where: str) -> types.ModuleType:
     if where.endswith(".py") or os.sep in where:
         return _file(where)
+    if not all(part.isidentifier() for part in where.split(".")):
+        raise HarnessError(f"{where!r} is no module's name; for a file, write its path ending in .py")
     try:
         return importlib.import_module(where)
     except ModuleNotFoundError as error:
@@ -229,7 +232,20 @@ def _package_root(path: Path) -> Path:
 
 
 def _import_failure(where: str, error: Exception) -> HarnessError:
-    return HarnessError(f"importing {where} failed: {type(error).__name__}: {error}")
+    """What an import raised, with the line of the user's own that it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = (__file__, "<")
+    lines = [
+        (f.filename, f.lineno)
+        for f in frames
+        if not f.filename.startswith(ours) and f.name != "import_module"
+    ]
+    own = [line for line in lines if line[0] == where] or lines
+    if isinstance(error, SyntaxError):
+        own = [(error.filename or where, error.lineno)]
+    place = f" at {os.path.relpath(own[-1][0])}:{own[-1][1]}" if own else ""
+    words = error.msg if isinstance(error, SyntaxError) else str(error).partition("\n")[0]
+    return HarnessError(f"importing {where} failed{place}: {type(error).__name__}: {words}")
 
 
 def _mutated(where: str, mutant: str, old: str, new: str) -> types.ModuleType:
