@@ -157,6 +157,17 @@ def test_a_format_that_is_declined_altogether_says_how_to_leave_it_out(
     assert "--dtype NAME, or dtypes=('NAME',)" in capsys.readouterr().out
 
 
+def test_one_contract_is_listed_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert harness_("list", "softmax") == 0
+    out = capsys.readouterr().out
+    assert "softmax(x, dim) -> out" in out and "logsumexp" not in out
+
+
+def test_formats_may_be_written_in_capitals(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--in-process", "--examples", "8", "--dtype", "FLOAT32")
+    assert harness_("check", "k.py:right", "--as", "softmax", *words) == 0
+
+
 def test_a_cap_that_cuts_short_is_inconclusive(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("check", "k.py:right", "--as", "softmax", "--in-process", "--dtype", "float32")
     assert harness_(*words, "--examples", "100000", "--seconds", "0.2") == 2
@@ -208,6 +219,7 @@ def test_several_formats(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_verdict_as_json(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "out").mkdir()
     words = ("--json", "out/verdict.json", "--domain", "ndim=1,2", "--seed", "5")
     assert harness_("check", "k.py:right", "--as", "softmax", *QUICK, *words) == 0
     record = records.read(here / "out" / "verdict.json", VerdictRecord)
@@ -302,12 +314,33 @@ CASE = '{"sizes":{"*shape":[1]},"scalars":{"dim":0},"tensors":{"x":null}}'
         ("report none/", ["'none/' does not exist"]),
         ("report empty/", ["'empty/' declares no subject"]),
         ("list kernels", ["'kernels'", "contracts, formats"]),
+        ("list sofmax", ["'sofmax'", "did you mean 'softmax'?"]),
+        ("check .:f --as softmax", ["'.' is no module's name", "path ending in .py"]),
+        ("check raises.py:f --as softmax", ["failed at raises.py:3: ValueError: two"]),
+        ("check syntax.py:f --as softmax", ["failed at syntax.py:2: SyntaxError"]),
+        ("check raising_module:f --as softmax", ["failed at raises.py:3: ValueError"]),
+        ("check k.py:right --as softmax --json no/where/x.json", ["no/where", "make it first"]),
+        ("replay verdict.json", ["'verdict.json' is a verdict", "replay commands"]),
+        ("check k.py:right --as softmax --dtype ''", ["--dtype '' names no format"]),
+        (
+            "check k.py:right --as softmax --dtype fp8",
+            ["did you mean 'float8_e4m3fn' or 'float8_e5m2'?", "fp8e4nv", "bf16"],
+        ),
+        ("report /nowhere/at/all", ["'/nowhere/at/all' does not exist"]),
     ],
 )
 def test_usage_errors_are_one_clear_line(
     arguments: str, words: list[str], here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "broken.py").write_text("1 / 0\n")
+    (here / "raises.py").write_text(
+        "def f():\n    # of two lines\n    raise ValueError('two\\nlines')\nf()\n"
+    )
+    (here / "syntax.py").write_text("x = 1\nx = = 2\n")
+    (here / "raising_module.py").write_text("import raises\n")
+    if "verdict.json" in arguments:
+        assert harness_("check", "k.py:right", "--as", "softmax", *QUICK, "--json", "verdict.json") == 0
+        capsys.readouterr()
     (here / "other.json").write_text('{"schema": 1}')
     (here / "empty").mkdir()
     given = shlex.split(arguments)

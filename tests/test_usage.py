@@ -18,6 +18,20 @@ def softmax(x: torch.Tensor, dim: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"fill": "zzz"}, r"cpu\(fill='zzz'\): choose from nan, \+large, -large"),
+        ({"fill": 3}, r"cpu\(fill=3\)"),
+        ({"fill": "large"}, "did you mean"),
+        ({"level": "zz"}, r"cpu\(level='zz'\): choose from fast, bitwise"),
+    ],
+)
+def test_an_executor_that_there_is_not(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(HarnessError, match=words), harness.cpu(**arguments):
+        pass
+
+
+@pytest.mark.parametrize(
     ("function", "words"),
     [
         (lambda x: x, r"calls <lambda>\(x, dim\), and <lambda>\(x\) does not take that: too many positional"),

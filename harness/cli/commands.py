@@ -68,11 +68,12 @@ def check(
     debug: options.Debug = False,
 ) -> int:
     """Judge a kernel: search the inputs of its contract for one that it gets wrong."""
+    _check_folder(json)
     wanted = element(explain_bound) if explain_bound is not None else None
     under = _under(target, contract, device, claims, domain, timeout, "all" if configs == "all" else "")
     with _runner(in_process) as runner:
         with view() as show:
-            planned = plan(runner, under, names(dtype or ()))
+            planned = plan(runner, under, _formats(dtype))
             record = judge(runner, planned, Budget(examples, seconds, seed), show)
         _tell(record, json)
         if wanted is not None:
@@ -99,6 +100,7 @@ def fuzz(
     debug: options.Debug = False,
 ) -> int:
     """Search for a time, going on after a finding, and save what is found. Ctrl-C ends with the summary."""
+    _check_folder(json)
     under = _under(target, contract, device, claims, domain, timeout)
     saved: dict[Path, None] = {}
 
@@ -118,7 +120,7 @@ def fuzz(
         saved[records.save_finding(folder, item)] = None
 
     with _runner(in_process) as runner, view() as show:
-        planned = plan(runner, under, names(dtype or ()))
+        planned = plan(runner, under, _formats(dtype))
 
         def watch(event: Event) -> None:
             show(event)
@@ -150,11 +152,12 @@ def replay(
     debug: options.Debug = False,
 ) -> int:
     """Judge one case again: that of a saved finding, or one given as JSON."""
+    _check_folder(json)
     wanted = element(explain_bound) if explain_bound is not None else None
     if target.endswith(".json"):
         if case:
             raise HarnessError(f"{target} holds a case; give either the file or --case")
-        saved = records.read(Path(target), SavedFinding)
+        saved = _saved(Path(target))
         under = UnderTest(
             target=saved.target,
             contract=contract or saved.contract,
@@ -203,7 +206,7 @@ def report(
         folder=folder,
         budget=Budget(examples, seconds, seed),
         device=device,
-        dtypes=names(dtype or ()),
+        dtypes=_formats(dtype),
         timeout=timeout,
         mutants=mutants,
         torch=torch,
@@ -220,7 +223,10 @@ def report(
 @app.command(name="list")
 def list_(
     topic: Annotated[
-        str | None, typer.Argument(metavar="[TOPIC]", help="contracts, formats, families, layouts or checks")
+        str | None,
+        typer.Argument(
+            metavar="[TOPIC]", help="contracts, formats, families, layouts or checks; or a contract"
+        ),
     ] = None,
     debug: options.Debug = False,
 ) -> int:
@@ -251,6 +257,34 @@ def _under(
         timeout=timeout,
         configs=configs,
     )
+
+
+def _saved(path: Path) -> SavedFinding:
+    """A saved finding; a verdict, which --json wrote, is told from other files."""
+    try:
+        return records.read(path, SavedFinding)
+    except HarnessError as error:
+        try:
+            records.read(path, VerdictRecord)
+        except HarnessError:
+            raise error from None
+        raise HarnessError(
+            f"{str(path)!r} is a verdict, and no saved finding; run one of the replay commands that it holds"
+        ) from error
+
+
+def _formats(given: list[str] | None) -> tuple[str, ...]:
+    """The names given by --dtype."""
+    found = names(given or ())
+    if given and not found:
+        raise HarnessError(f"--dtype {given[0]!r} names no format; give NAME,NAME or leave it out")
+    return found
+
+
+def _check_folder(json: Path | None) -> None:
+    """Raise HarnessError, before anything runs, where the file of --json could not be written."""
+    if json is not None and not json.parent.is_dir():
+        raise HarnessError(f"--json {json}: there is no folder {str(json.parent)!r}; make it first")
 
 
 def _check_timeout(timeout: float) -> None:

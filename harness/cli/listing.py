@@ -19,10 +19,14 @@ TOPICS = ("contracts", "formats", "families", "layouts", "checks")
 
 
 def listing(topic: str | None) -> Iterator[str]:
-    """The lines of one topic, or of all."""
+    """The lines of one topic or contract, or of all topics."""
+    if topic is not None and topic in contract_names():
+        yield from _contract(load_contract(topic))
+        return
     if topic is not None and topic not in TOPICS:
+        hint = nearest(topic, [*TOPICS, *contract_names()])
         raise HarnessError(
-            f"there is no list of {topic!r}; {nearest(topic, TOPICS)}lists: {', '.join(TOPICS)}"
+            f"there is no list of {topic!r}; {hint}lists: {', '.join(TOPICS)}, or the name of a contract"
         )
     for number, name in enumerate(TOPICS if topic is None else (topic,)):
         if number:
