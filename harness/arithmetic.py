@@ -14,7 +14,7 @@ from harness.formats import Format
 from harness.limits import is_positive
 from harness.numbers.model import PRIMITIVE_ERRORS, Dot, Model
 
-_CHOICES: Mapping[str, tuple[Any, ...]] = {
+CHOICES: Mapping[str, tuple[Any, ...]] = {
     "dot": ("ieee", "tf32", "tf32x3", "bf16", "fp8"),
     "variance": ("any", "two-pass", "textbook"),
     "exp": ("shifted", "scaled"),
@@ -24,6 +24,7 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "batch_invariant": (True, False),
     "layout_invariant": (True, False),
 }
+"""The values of claims that have few."""
 
 _DOTS: Mapping[str, Dot] = {
     "ieee": Dot(),
@@ -74,7 +75,7 @@ class Arithmetic:
             raise HarnessError(
                 f"claim depth={self.depth!r}: give None, 'sequential' or a number of roundings >= 0"
             )
-        for name, choices in _CHOICES.items():
+        for name, choices in CHOICES.items():
             given = getattr(self, name)
             if not any(type(given) is type(choice) and given == choice for choice in choices):
                 words = ", ".join(map(str, choices))

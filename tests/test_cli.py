@@ -5,6 +5,7 @@ Most commands run in this process; tests/test_jobs.py is about processes that di
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 import torch
 
+import harness
 from harness import records
 from harness.cli import commands, run
 from harness.cli.settings import element, settings
@@ -155,6 +157,26 @@ def test_a_format_that_is_declined_altogether_says_how_to_leave_it_out(
     assert "40 declined: 16 bits only" in out
     assert harness_("check", "k.py:declines", "--as", "softmax", *QUICK) == 2
     assert "--dtype NAME, or dtypes=('NAME',)" in capsys.readouterr().out
+
+
+def test_the_values_of_claims_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert harness_("list", "claims") == 0
+    out = capsys.readouterr().out
+    for line in (
+        "  accumulator: float32 (float64 for float64 inputs), float64, tf32, float16,",
+        "  depth: None (min(n-1, ceil(n/16) + 64) roundings on the longest path of a sum), sequential (n-1),",
+        "  dot: ieee, tf32, tf32x3, bf16",
+        "  variance: any, two-pass, textbook",
+        "  exp: shifted, scaled",
+        "  ulp: {} or errors in u: ",
+        "  flush: approximate, none, all",
+        "  deterministic: False, True",
+        "  saturate: None, True, False",
+    ):
+        assert line in out
+    assert set(re.findall(r"^  (\w+):", out, re.MULTILINE)) == {
+        item.name for item in dataclasses.fields(harness.Arithmetic)
+    }
 
 
 def test_one_contract_is_listed_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:

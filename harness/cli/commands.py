@@ -225,12 +225,12 @@ def list_(
     topic: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TOPIC]", help="contracts, formats, families, layouts or checks; or a contract"
+            metavar="[TOPIC]", help="contracts, formats, families, layouts, checks or claims; or a contract"
         ),
     ] = None,
     debug: options.Debug = False,
 ) -> int:
-    """List contracts with their calls and named roundings, formats, value families, layouts and checks."""
+    """List contracts with their calls and named roundings, formats, value families, layouts, checks and claims."""
     from harness.cli.listing import listing  # loads torch
 
     for line in listing(topic):

@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 
-from harness.arithmetic import Arithmetic
+from harness.arithmetic import CHOICES, Arithmetic
 from harness.checks.failure import CHECKS
 from harness.contracts import Contract
 from harness.errors import HarnessError, nearest
 from harness.formats import FORMATS
 from harness.layouts import NAMES
+from harness.numbers.model import PRIMITIVE_ERRORS
 from harness.subjects import FORMATS as DEFAULT
 from harness.subjects import contract_names, load_contract
 from harness.values import FAMILIES
 
-TOPICS = ("contracts", "formats", "families", "layouts", "checks")
+TOPICS = ("contracts", "formats", "families", "layouts", "checks", "claims")
 
 
 def listing(topic: str | None) -> Iterator[str]:
@@ -85,7 +86,19 @@ def _layouts() -> Iterator[str]:
 def _checks() -> Iterator[str]:
     yield "checks (all are on; none can be switched off)"
     yield f"  {', '.join(CHECKS)}"
-    yield f"claims that a check holds a kernel to: {', '.join(inspect.signature(Arithmetic).parameters)}"
+
+
+def _claims() -> Iterator[str]:
+    yield "claims (--claims NAME=VALUE,…; the first value is what a kernel is held to without one)"
+    written = {
+        "accumulator": f"float32 (float64 for float64 inputs), {', '.join(n for n in FORMATS if n != 'float32')}",
+        "depth": "None (min(n-1, ceil(n/16) + 64) roundings on the longest path of a sum), sequential (n-1), a number",
+        "roundings": "() or names of the contract's places: harness list contracts",
+        "ulp": f"{{}} or errors in u: {', '.join(f'{name}={error:g}' for name, error in PRIMITIVE_ERRORS.items())}",
+    }
+    for name, item in inspect.signature(Arithmetic).parameters.items():
+        given = [item.default, *(value for value in CHOICES.get(name, ()) if value != item.default)]
+        yield f"  {name}: {written.get(name) or ', '.join(map(str, given))}"
 
 
 _LISTS = {
@@ -94,4 +107,5 @@ _LISTS = {
     "families": _families,
     "layouts": _layouts,
     "checks": _checks,
+    "claims": _claims,
 }
