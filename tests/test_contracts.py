@@ -97,6 +97,14 @@ def test_what_is_no_shape_is_refused(args: Any, returns: str, rows: str, words: 
             return x
 
 
+def test_a_tuple_of_one_is_the_one_and_none_is_no_result() -> None:
+    contract = harness.contract(args={"x": "N"}, returns="N", rows="N")(lambda x: -x)
+    assert harness.check(lambda x: (-x,), contract, "float32", examples=24).ok
+    verdict = harness.check(lambda x: (-x, None), contract, "float32", examples=24, shrink=False)
+    assert [finding.check for finding in verdict.findings] == ["returns"]
+    assert "returned tuple (tensor(" in str(verdict) and "the contract wants a dense tensor" in str(verdict)
+
+
 @harness.contract(args={"x": "M N"}, returns="M", rows="M")
 def row_maximum(x: Any) -> Any:
     """A maximum, which no empty row has."""

@@ -11,6 +11,8 @@ from harness import formats
 from harness.checks.failure import Failure
 from harness.contracts import Output
 
+_NOTHING = object()
+
 
 def returned_tensors(
     value: Any, outputs: Sequence[Output], arguments: Mapping[str, Any]
@@ -29,13 +31,13 @@ def returned_tensors(
     )
     found: list[torch.Tensor] = []
     for output in outputs:
-        result = arguments[output.argument] if output.argument else next(returned, None)
+        result = arguments[output.argument] if output.argument else next(returned, _NOTHING)
         if output.dtype == "bool" and output.shape == "":
             result = _flag(result)
         if not isinstance(result, torch.Tensor) or result.layout != torch.strided:
             return Failure("returns", f"returned {_short(value)}; the contract wants {words}")
         found.append(result)
-    if next(returned, None) is not None:
+    if next(returned, _NOTHING) is not _NOTHING:
         return Failure("returns", f"returned {_short(value)}; the contract wants {words}")
     return found
 
