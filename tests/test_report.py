@@ -335,7 +335,7 @@ def test_torchs_own_functions_can_be_judged_too(folder: Path) -> None:
 
 
 def moved(**changes: Any) -> Moved:
-    fields = {"situations": 12, "wanted": 48, "launches": 3, "findings": 0, "largest_ratio": 0.5}
+    fields = {"situations": 12, "share": 0.25, "launches": 3, "findings": 0, "largest_ratio": 0.5}
     return Moved(**{"format": "float16", "phase": "covering", **fields, **changes})
 
 
@@ -347,7 +347,7 @@ def test_progress_is_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixt
         assert capsys.readouterr().err == ""
         lines._last -= 60
         lines(moved(findings=2))
-        expected = "harness: 3/7 k.py:f float16 covering: 12/48 situations, largest ratio 0.5, 2 findings\n"
+        expected = "harness: 3/7 k.py:f float16 covering: 12 situations in 3 launches (25%), largest ratio 0.5, 2 findings\n"
         assert capsys.readouterr().err == expected
 
 
@@ -360,7 +360,7 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, report
         assert isinstance(bar, Bar)
         bar(moved(phase="searching"))
         bar._progress.refresh()
-        bar(moved(wanted=None, largest_ratio="inf"))
+        bar(moved(share=None, largest_ratio="inf"))
         finding = report.verdicts[1].formats[0].findings[0]
         bar(Found(format="float16", finding=finding))
         bar.say("done [with] brackets")

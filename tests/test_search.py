@@ -59,6 +59,14 @@ def test_a_lost_ctrl_c_comes_again_in_a_session(kernel: LosesCtrlC, tmp_path: Pa
     assert 1 <= verdict.tallies["float32"].launches < 5
 
 
+@pytest.mark.parametrize("budget", [{"examples": 60}, {"examples": 60, "seconds": 1000}])
+def test_progress_tells_the_share_of_the_budget(budget: dict[str, Any]) -> None:
+    shares: list[float | None] = []
+    harness.check(softmax, references.softmax, "float32", progress=lambda p: shares.append(p.share), **budget)
+    assert all(share is not None for share in shares)
+    assert shares == sorted(shares) and shares[-1] == 1.0  # type: ignore[type-var]
+
+
 def test_another_handler_of_sigint_stays_in_force() -> None:
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:

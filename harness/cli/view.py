@@ -39,8 +39,9 @@ class View:
         print(f"harness: {line}", file=sys.stderr, flush=True)
 
     def _words(self, event: Moved) -> str:
-        wanted = f"/{event.wanted}" if event.wanted is not None else ""
-        words = f"{event.situations}{wanted} situations, largest ratio {float(event.largest_ratio):.3g}"
+        share = f" ({event.share:.0%})" if event.share is not None else ""
+        count = f"{event.situations} situations in {event.launches} launches{share}"
+        words = f"{count}, largest ratio {float(event.largest_ratio):.3g}"
         return f"{words}, {event.findings} findings" if event.findings else words
 
     def _title(self, event: Moved) -> str:
@@ -61,7 +62,7 @@ class Lines(View):
 
 
 class Bar(View):
-    """A bar that shows the share of the situations done, or only movement where the end is a time."""
+    """A bar that shows the share of the budget spent, or only movement where the end is a time."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -72,8 +73,8 @@ class Bar(View):
         self._progress.update(
             self._task,
             description=self._title(event),
-            completed=min(event.situations, event.wanted or 0),
-            total=event.wanted,
+            completed=event.share or 0.0,
+            total=None if event.share is None else 1.0,
             words=self._words(event),
         )
 

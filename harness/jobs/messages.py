@@ -116,7 +116,7 @@ class Moved(Message, frozen=True):
     format: str
     phase: str
     situations: int
-    wanted: int | None
+    share: float | None
     launches: int
     findings: int
     largest_ratio: Ratio

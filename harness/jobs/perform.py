@@ -246,7 +246,7 @@ def _watcher(emit: Emit) -> Callable[[search.Progress], None]:
                 format=progress.format,
                 phase=progress.phase,
                 situations=progress.situations,
-                wanted=progress.wanted,
+                share=progress.share,
                 launches=progress.launches,
                 findings=progress.findings,
                 largest_ratio="inf" if ratio == float("inf") else ratio,

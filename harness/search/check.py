@@ -195,7 +195,9 @@ class FormatSearch:
         self.fmt = fmt
         self.seed = seed
         self.examples = examples
+        self.seconds = seconds
         self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.spent = 0
         self.progress = progress
         self.tally = Tally()
         self.findings: list[Finding] = []
@@ -210,21 +212,22 @@ class FormatSearch:
 
     def _search(self, subject: Subject, tally: Tally, examples: int | None) -> Trial | None:
         """Run cases within the budget; the first trial that fails, or None."""
-        spent = 0
+        spent, watched = 0, tally is self.tally
         for number, (phase, case) in enumerate(self._cases(examples)):
             trial = _tried(subject, case, thorough=number % 3 != 1)
             tally.add(trial.tally)
-            if tally is self.tally:
+            most = MOST_COUNTED if phase == "searching" else DEFAULT_EXAMPLES // COVERING
+            spent += min(max(trial.tally.situations, LEAST_COUNTED), most)
+            if watched:
+                self.spent = spent
                 self.report(phase)
             if trial.failures:
                 return trial
             if not tally.launches and len(tally.declined) == 1 and tally.declined.total() >= MOST_DECLINED:
                 return None
-            most = MOST_COUNTED if phase == "searching" else DEFAULT_EXAMPLES // COVERING
-            spent += min(max(trial.tally.situations, LEAST_COUNTED), most)
             if examples is not None and spent >= examples:
                 return None
-            if self.deadline is not None and time.monotonic() > self.deadline and tally is self.tally:
+            if self.deadline is not None and time.monotonic() > self.deadline and watched:
                 tally.cut_short = examples is not None
                 return None
         return None
@@ -259,6 +262,14 @@ class FormatSearch:
         """The first trial that is wrong with a subject of looser claims, over the same cases and more."""
         return self._search(subject, Tally(), max(self.examples or 0, CONFIRMING))
 
+    @property
+    def share(self) -> float | None:
+        """The share of the budget that is spent: of the time or of the examples, whichever ends first."""
+        shares = [] if self.examples is None else [self.spent / self.examples]
+        if self.deadline is not None and self.seconds is not None:
+            shares.append(1 - (self.deadline - time.monotonic()) / self.seconds)
+        return min(max(shares), 1.0) if shares else None
+
     def report(self, phase: Phase) -> None:
         """Tell the watcher where the search stands."""
         if self.progress is not None:
@@ -268,7 +279,7 @@ class FormatSearch:
                     name_of(self.fmt),
                     phase,
                     tally.situations,
-                    self.examples,
+                    self.share if phase in ("covering", "searching") else None,
                     tally.launches,
                     len(self.findings),
                     tally.largest_ratio,

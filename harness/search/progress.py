@@ -11,12 +11,12 @@ Phase = Literal["covering", "searching", "shrinking", "explaining"]
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a search stands in one format; wanted is None when it runs for a time."""
+    """Where a search stands in one format; share: of its budget that is spent, None where that is no matter."""
 
     format: str
     phase: Phase
     situations: int
-    wanted: int | None
+    share: float | None
     launches: int
     findings: int
     largest_ratio: float
