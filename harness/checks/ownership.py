@@ -44,7 +44,9 @@ def changed_inputs(
             text = f"argument {name} was written to at {list(where)} ({len(changed)} elements)"
             yield Failure("inputs unchanged", text, where)
         elif block.view._version != before[name].version and not block.damage():
-            yield Failure("inputs unchanged", f"argument {name} was written to, and put back as it was")
+            yield Failure(
+                "inputs unchanged", f"argument {name} was written to (it holds the values that it had)"
+            )
 
 
 def written_outside(blocks: Mapping[str, Block], execution: Execution) -> Iterator[Failure]:
