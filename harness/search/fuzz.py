@@ -142,7 +142,12 @@ class _Session:
         for finding in fresh:
             self.known[finding.check] = self.known.get(finding.check, 0) + 1
         known = {earlier.case.digest for earlier in self.search.findings[:before]}
-        self.search.findings[before:] = [finding for finding in fresh if finding.case.digest not in known]
+        by_case = {
+            finding.case.digest: finding for finding in reversed(fresh)
+        }  # a replay shows all its failures
+        self.search.findings[before:] = [
+            finding for digest, finding in reversed(by_case.items()) if digest not in known
+        ]
         if self.found is not None:
             for finding in self.search.findings[before:]:
                 self.found(finding)
