@@ -67,6 +67,50 @@ def test_progress_tells_the_share_of_the_budget(budget: dict[str, Any]) -> None:
     assert shares == sorted(shares) and shares[-1] == 1.0  # type: ignore[type-var]
 
 
+def test_a_kernel_that_works_in_place_does_one_thing_wrong() -> None:
+    def doubled(x: torch.Tensor, dim: int) -> torch.Tensor:
+        return x.copy_(softmax(x, dim))
+
+    verdict = harness.check(doubled, references.softmax, "float32", examples=24)
+    assert [found.check for found in verdict.findings] == ["inputs unchanged"]
+
+
+def test_a_write_of_the_same_values_is_told_as_such() -> None:
+    def rewrites(x: torch.Tensor, dim: int) -> torch.Tensor:
+        x.mul_(1.0)
+        return softmax(x, dim)
+
+    verdict = harness.check(rewrites, references.softmax, "float32", examples=24)
+    assert "argument x was written to (it holds the values that it had)" in str(verdict)
+
+
+def test_a_snippet_whose_failure_depends_on_memory_says_so() -> None:
+    def unwritten(x: torch.Tensor, dim: int) -> torch.Tensor:
+        return torch.empty(x.shape, dtype=x.dtype)
+
+    (found,) = harness.check(unwritten, references.softmax, "float32", examples=24).findings
+    assert found.check == "written" and "# may look right when pasted: replay it" in found.snippet
+    (found,) = harness.check(torch.relu_, negated, "float32", examples=24, shrink=False).findings[:1]
+    assert "replay it" not in found.snippet
+
+
+@harness.contract(args={"x": "N"}, returns="N", rows="N")
+def negated(x: Any) -> Any:
+    """-x."""
+    return -x
+
+
+def test_a_session_keeps_one_finding_of_an_input(tmp_path: Path) -> None:
+    def wrong_twice(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        x.add_(1)
+        return y
+
+    verdict = fuzz(wrong_twice, negated, "float32", seconds=2, folder=str(tmp_path))
+    digests = [found.case.digest for found in verdict.findings]
+    assert digests and len(digests) == len(set(digests))
+
+
 def test_another_handler_of_sigint_stays_in_force() -> None:
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:

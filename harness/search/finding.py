@@ -21,6 +21,12 @@ LONGEST_SNIPPET = 256
 """Elements of storage that a snippet writes out."""
 
 
+MEMORY = frozenset(
+    {"surroundings", "written", "undefined values", "out of bounds", "race", "repeatable", "offset overflow"}
+)
+"""Checks whose failures a plain call need not show: the harness fills and guards memory, and launches again."""
+
+
 def finding(subject: Subject, failure: Failure, case: Case, explanation: str = "") -> Finding:
     """The finding of one failure on its smallest case."""
     contract = subject.contract.at(case.sizes)
@@ -32,10 +38,17 @@ def finding(subject: Subject, failure: Failure, case: Case, explanation: str = "
         element=failure.element,
         format=oracle.dtype_under_test(contract, case),
         replay=replay_command(subject, case),
-        snippet=snippet(subject, case),
+        snippet=_with_warning(snippet(subject, case), failure),
         explanation=explanation or _empty_axes(subject, failure, case),
         output=output,
     )
+
+
+def _with_warning(code: str, failure: Failure) -> str:
+    """A snippet, with a word where what fails depends on more than its values."""
+    if not code or failure.check not in MEMORY:
+        return code
+    return f"{code}\n# may look right when pasted: replay it, as what the memory around and under tensors holds matters"
 
 
 def _empty_axes(subject: Subject, failure: Failure, case: Case) -> str:
