@@ -357,9 +357,7 @@ def _shifted(
         tl.store(out + group * count + at, y.to(out.dtype.element_ty), mask=at < count)
 
 
-@right(
-    references.group_norm, claims={"variance": "textbook"}, why="E[d²] - E[d]² of the distance d from a shift"
-)
+@right(references.group_norm)
 def group_norm_in_one_shifted_pass(x, num_groups, weight, bias, eps):
     """Both moments in one pass, of the distance from the mean of the group's first elements."""
     out = torch.empty(x.shape, dtype=x.dtype)
