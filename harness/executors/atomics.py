@@ -29,10 +29,15 @@ _SMALL: Final = 2.0**-102
 
 
 def add(old: Array, value: Array) -> Array:
-    """red.add: fp32 reads subnormals as 0 and gives none; a NaN is 0x7fffffff, in 16 bits 0x7fff."""
+    """red.add without its flushing: a NaN is 0x7fffffff, in 16 bits 0x7fff."""
     if old.dtype.kind in "iu" or old.dtype.itemsize == 8:
         return np.asarray(old + value)
-    return _without_payload(_flushed(_flushed(old) + _flushed(value)))
+    return _without_payload(np.asarray(old + value))
+
+
+def add_flushing(old: Array, value: Array) -> Array:
+    """red.add as measured: fp32 reads subnormals as 0 and gives none."""
+    return _flushed(add(_flushed(old), _flushed(value)))
 
 
 def _flushed(x: Array) -> Array:
@@ -51,14 +56,20 @@ def _without_payload(x: Array) -> Array:
 
 def add_in_turn(elements: Array, index: Array, values: Array) -> None:
     """``add`` each value [n] to the element that ``index`` [n] names, in their order."""
-    own = elements[index]
-    if own.dtype == np.float32 and any((np.abs(x[x != 0]) < _SMALL).any() for x in (own, values)):
-        for turn in _turns(index):
-            elements[index[turn]] = add(elements[index[turn]], values[turn])
-        return
     np.add.at(elements, index, values)
+    own = elements[index]
     if own.dtype.kind not in "iu" and own.dtype.itemsize < 8:
-        elements[index] = _without_payload(elements[index])
+        elements[index] = _without_payload(own)
+
+
+def add_flushing_in_turn(elements: Array, index: Array, values: Array) -> None:
+    """The same of ``add_flushing``."""
+    small = (np.abs(x[x != 0]) < _SMALL for x in (elements[index], values))
+    if elements.dtype != np.float32 or not any(each.any() for each in small):
+        add_in_turn(elements, index, values)
+        return
+    for turn in _turns(index):
+        elements[index[turn]] = add_flushing(elements[index[turn]], values[turn])
 
 
 READ_MODIFY_WRITE: Final[dict[str, Any]] = {
@@ -75,6 +86,7 @@ READ_MODIFY_WRITE: Final[dict[str, Any]] = {
 }
 IN_TURN: Final[dict[Any, Callable[[Array, Array, Array], None]]] = {
     add: add_in_turn,
+    add_flushing: add_flushing_in_turn,
     **{ufunc: ufunc.at for ufunc in READ_MODIFY_WRITE.values() if isinstance(ufunc, np.ufunc)},
 }
 """Of those whose results may be put off: to many elements, of which some may be the same."""
@@ -106,9 +118,11 @@ class Observed(Value):
         return super().__getattribute__(name)
 
 
-def update(origin: str | None, name: str) -> Run:
+def update(origin: str | None, name: str, *, flushing: bool) -> Run:
     """Replace each element by ``modify(element, value)``; gives what each lane found."""
     modify = READ_MODIFY_WRITE[name]
+    if modify is add and flushing:
+        modify = add_flushing
 
     def run(context: Context, ptr: Value, value: Value, mask: Value) -> Value:
         lanes = _active(context, mask)

@@ -206,9 +206,8 @@ class Builder(Elementwise):
     def create_atomic_rmw(self, op: Any, ptr: Handle, value: Handle, mask: Handle, *hints: Any) -> Handle:
         name = str(op).rpartition(".")[2]
         self.tracer.tree.stored.add(ptr.origin)
-        return self.tracer.emit(
-            atomics.update(ptr.origin, name), (ptr, value, mask), value.shape, value.dtype
-        )
+        run = atomics.update(ptr.origin, name, flushing=self.profile.bitwise)
+        return self.tracer.emit(run, (ptr, value, mask), value.shape, value.dtype)
 
     def create_atomic_cas(self, ptr: Handle, expected: Handle, value: Handle, *hints: Any) -> Handle:
         self.tracer.tree.stored.add(ptr.origin)
