@@ -214,17 +214,19 @@ class Float64:
         if everything:
             low, high = torch.aminmax(v, dim=-2, keepdim=True)
             furthest = torch.maximum(high.unsqueeze(1) - centres, centres - low.unsqueeze(1))
-        step = max(1, _TOGETHER // max(v[0].numel(), 1)) if len(v) else 1
-        scratch = v.new_empty((step, *v.shape[-2:]))
-        for values, *groups in zip(
-            *(a.unbind() for a in (v, weight, present, centres, total, furthest)), strict=True
-        ):
-            for w, there, centre, sums, far in zip(*(a.split(step) for a in groups), strict=True):
-                distance = torch.sub(values, centre, out=scratch[: len(centre)]).abs_()
+        rows_at_once = max(1, min(centres.shape[1], _TOGETHER // max(v.shape[-2] * v.shape[-1], 1)))
+        groups_at_once = max(1, _TOGETHER // max(centres.shape[1] * v.shape[-2] * v.shape[-1], 1))
+        scratch = v.new_empty((min(groups_at_once, len(v)), rows_at_once, *v.shape[-2:]))
+        everyone = (v.unsqueeze(1), weight, present, centres, total, furthest)
+        for values, *groups in zip(*(torch.split(a, groups_at_once) for a in everyone), strict=True):
+            for w, there, centre, sums, far in zip(
+                *(torch.split(a, rows_at_once, 1) for a in groups), strict=True
+            ):
+                distance = torch.sub(values, centre, out=scratch[: len(centre), : centre.shape[1]]).abs_()
                 if not everything:
                     distance = torch.where(there.movedim(-1, -2), distance, 0.0)
                     torch.amax(distance, -2, keepdim=True, out=far)
-                torch.bmm(w, distance, out=sums)
+                torch.matmul(w, distance, out=sums)
         return total.reshape(c.shape), furthest.reshape(c.shape)
 
     def half_ulp(self, a: torch.Tensor, fmt: Format) -> torch.Tensor:
