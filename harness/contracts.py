@@ -438,6 +438,8 @@ def domain(contract: Contract, given: Domain | Mapping[str, Any] | None) -> Doma
             values = tuple(value) if isinstance(value, list | tuple) else (value,)
             if isinstance(contract.args.get(key), Dtype):
                 values = tuple(format_of(item).name for item in values)
+            if key not in contract.scalars:
+                _check_lengths(key, values, pack=f"*{key}" in contract.size_names)
             allowed.append((key, values))
         else:
             known = sorted(plain | named)
@@ -450,6 +452,14 @@ def domain(contract: Contract, given: Domain | Mapping[str, Any] | None) -> Doma
                 f"domain dtypes names {tensor!r}, which is no tensor of {contract.name}; tensors: {', '.join(contract.tensors)}"
             )
     return Domain(**fields, allowed=tuple(allowed))
+
+
+def _check_lengths(key: str, values: tuple[Any, ...], pack: bool) -> None:
+    for value in values:
+        lengths = value if pack and isinstance(value, tuple | list) else (value,)
+        if not all(type(length) is int and length >= 0 for length in lengths):
+            wanted = "shapes, such as ((4, 5), (3,))" if pack else "lengths, such as (64, 128)"
+            raise HarnessError(f"domain {key}={value!r}: give {wanted}")
 
 
 def _domain_field(key: str, value: Any) -> Any:

@@ -348,6 +348,9 @@ CASE = '{"sizes":{"*shape":[1]},"scalars":{"dim":0},"tensors":{"x":null}}'
             "check k.py:right --as softmax --dtype fp8",
             ["did you mean 'float8_e4m3fn' or 'float8_e5m2'?", "fp8e4nv", "bf16"],
         ),
+        ("check k.py:own --as softmax", ["the function under test is contract own"]),
+        ("check k.py:right --as softmax --domain shape=foo", ["domain shape='foo'", "shapes, such as"]),
+        ("check k.py:right --as matmul --domain K=-1", ["domain K=-1", "lengths, such as"]),
         ("report /nowhere/at/all", ["'/nowhere/at/all' does not exist"]),
     ],
 )

@@ -337,6 +337,8 @@ def make_subject(
     function = target.function if target else fn
     if not callable(function):
         raise HarnessError(f"the function under test is {function!r}; give a callable")
+    if isinstance(function, Contract):
+        raise HarnessError(f"the function under test is contract {function.name}; give what implements it")
     if isinstance(contract, str):
         contract = load_contract(contract)
     if not isinstance(contract, Contract):
