@@ -47,9 +47,6 @@ CONFIRMING = 500
 MOST_DECLINED = 40
 """Cases declined for one and the same reason, as a format is, after which a search that launched none ends."""
 
-MOST_DECLINED = 40
-"""Cases declined for one and the same reason, as a format is, after which a search that launched none ends."""
-
 DEVICE_LOST = frozenset({"raises", "hangs", "out of bounds"})
 """Failures after which a device may answer nothing more, so that the case is reported as it is."""
 
