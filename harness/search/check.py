@@ -290,17 +290,20 @@ def explain(searches: list[FormatSearch]) -> None:
     Where no claim explains one of the formats, none is named for the others: the mistake is likely the same.
     """
     failing = [search for search in searches if search.failing]
-    if not failing:
-        return
-    claims = [_claim(failing)] * len(failing)
-    if not claims[0] and len(failing) > 1:
-        claims = []
-        for search in failing:
-            claims.append(_claim([search]))
-            if not claims[-1]:
-                return
-    for search, claim in zip(failing, claims, strict=True):
-        search.findings = [replace(found, explanation=claim) for found in search.findings]
+    claim = _claim(failing)
+    claims = [claim] * len(failing) if claim else _claims(failing)
+    for search, found in zip(failing, claims, strict=False):
+        search.findings = [replace(item, explanation=found) for item in search.findings]
+
+
+def _claims(failing: list[FormatSearch]) -> list[str]:
+    """A claim for each of several formats, or none at all."""
+    claims: list[str] = []
+    for search in failing if len(failing) > 1 else ():
+        claims.append(_claim([search]))
+        if not claims[-1]:
+            return []
+    return claims
 
 
 def _place(fmt: Format | str) -> int:
@@ -310,6 +313,9 @@ def _place(fmt: Format | str) -> int:
 
 
 def _claim(searches: list[FormatSearch]) -> str:
+    """The claim that makes all formats right; "" if there is none, or nothing to explain."""
+    if not searches:
+        return ""
     searches[0].report("explaining")
     trials = [trial for search in searches for trial in search.failing]
 
