@@ -39,6 +39,9 @@ from harness.values.selection import find
 from harness.verdict import Tally
 
 LARGE = ("+large", "-large")
+
+MOST_COUNTED = 40
+"""Situations of one launch that count at most, towards the budget and among the decisive ones."""
 MOST_CONFIGS = 8
 """Configurations of autotuned kernels, beside the first, that one trial judges."""
 
@@ -488,8 +491,10 @@ class _Bench:
         plain = self._plain()
         self.trial.plain = tuple(plain[owner.clamp(min=0)] for owner in self.owners)
         # Where 0 is the only right answer, nothing is said about zeros, and all else is wrong.
-        tally.plain_situations = int((plain & telling).sum())
-        tally.decisive_situations = int((decisive & plain).sum())
+        count, found = int((plain & telling).sum()), int((decisive & plain).sum())
+        # The many rows of one launch repeat a few recipes: all of one kind must not outweigh the others.
+        tally.plain_situations = min(count, MOST_COUNTED)
+        tally.decisive_situations = round(found * min(1.0, MOST_COUNTED / max(count, 1)))
 
     def _plain(self) -> torch.Tensor:
         """By situation: whether its values come from no cancellation family; families are counted on the way."""

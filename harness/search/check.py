@@ -26,17 +26,14 @@ from harness.search.progress import Phase, Progress, Watcher
 from harness.search.reduce import in_format, reduced
 from harness.strategies import cover, drawn
 from harness.subjects import FORMATS, Target, load_contract, spec_of
-from harness.trial import Subject, Trial, run_trial
+from harness.trial import MOST_COUNTED, Subject, Trial, run_trial
 from harness.verdict import Finding, Tally, Verdict
 
 DEFAULT_EXAMPLES = 500
 """Situations of each format when neither examples nor seconds is given: about ten seconds in all."""
 
-LEAST_COUNTED, MOST_COUNTED = 4, 40
-"""What one launch counts towards the examples: its situations, within these limits.
-
-One of the covering list counts its share of the examples at most, so that the list is met whole.
-"""
+LEAST_COUNTED = 4
+"""What one launch counts towards the examples at least; MOST_COUNTED, at most."""
 
 COVERING = 22
 """Launches of the covering list per DEFAULT_EXAMPLES; Hypothesis draws what follows."""

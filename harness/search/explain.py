@@ -26,7 +26,7 @@ def right_if(subject: Subject, failing: Sequence[Trial], search: Callable[[Subje
 
     failing: trials of any formats; one claim must explain all. search: searches again with a subject of
     looser claims, and returns a trial that is wrong even then; such a trial must be explained by the next
-    claim too. A claim under which anything goes explains nothing: in each trial, some of what was wrong must
+    claim too. A claim under which anything goes explains nothing: in each format, some of what was wrong must
     still have a bound or be what an overflow gives, and in one be told from zero or be small by nature (a sum
     that cancels, a subnormal number that the claim flushes).
     """
@@ -50,25 +50,23 @@ def right_if(subject: Subject, failing: Sequence[Trial], search: Callable[[Subje
 
 
 def _explains(subject: Subject, looser: Arithmetic, wrong: Sequence[Trial]) -> bool:
-    """Whether everything is right under looser claims, some of each trial within a bound, and something decidedly."""
-    telling = False
+    """Whether everything is right under looser claims, some of each format within a bound, and something decidedly."""
+    telling, bounded = False, dict[str, bool]()
     for trial in reversed(wrong):
         contract = subject.contract.at(trial.case.sizes)
         judged = oracle.judge_case(contract, looser, trial.case, trial.exact, trial.got, trial.dtypes).outputs
         if not all(bool(output.right.all()) for output in judged):
             return False
-        tiny = _smallest_normal(oracle.dtype_under_test(subject.contract, trial.case))
-        flushed = 4 * tiny if looser.flush != subject.arithmetic.flush else 0.0
-        bounded = False
+        name = oracle.dtype_under_test(subject.contract, trial.case)
+        flushed = 4 * _smallest_normal(name) if looser.flush != subject.arithmetic.flush else 0.0
         for output, before, plain, got in zip(judged, trial.judgements, trial.plain, trial.got, strict=True):
             small = (output.lo >= -flushed) & (output.hi <= flushed)
             vague = (output.lo <= 0) & (output.hi >= 0) & ~small & plain
             wrongly = ~before.right
-            bounded |= bool((wrongly & (~output.unbounded | ~torch.isfinite(got))).any())
+            known = wrongly & (~output.unbounded | ~torch.isfinite(got))
+            bounded[name] = bounded.get(name, False) or bool(known.any())
             telling |= bool((wrongly & ~vague & ~output.unbounded & ~output.unspecified).any())
-        if not bounded:
-            return False
-    return telling
+    return telling and all(bounded.values())
 
 
 def _smallest_normal(dtype: str) -> float:
