@@ -19,9 +19,7 @@ RECORD = pytest.StashKey[str]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of a run; each takes the place of what the decorators say."""
     group = parser.getgroup("harness", "numerical conformance of GPU kernels")
-    group.addoption(
-        "--harness-examples", type=int, metavar="N", help="at least so many situations of each format"
-    )
+    group.addoption("--harness-examples", type=int, metavar="N", help="situations of each format")
     group.addoption("--harness-seconds", type=float, metavar="S", help="time to spend on each test")
     group.addoption("--harness-device", metavar="NAME", help="cpu or cuda")
     group.addoption("--harness-seed", type=int, metavar="N", help="seed of the search")

@@ -113,7 +113,7 @@ def test_a_right_kernel_passes_and_its_progress_is_told(runner: Supervised) -> N
     record = judge(runner, planned, Budget(examples=48), events.append)
     assert record.outcome == "PASS"
     moved = [event for event in events if isinstance(event, Moved)]
-    assert moved and moved[0].wanted == 48 and moved[0].phase == "covering"
+    assert moved and 0 < (moved[0].share or 0) <= 1 and moved[0].phase == "covering"
 
 
 def test_the_child_judges_as_this_process_would(runner: Supervised) -> None:
@@ -210,7 +210,9 @@ def test_an_error_after_the_gpu_was_lost_is_a_crash_of_the_kernel(runner: Superv
 
 
 def test_a_file_that_fails_on_import_is_a_usage_error(runner: Supervised) -> None:
-    with pytest.raises(HarnessError, match=r"importing .*broken\.py failed: ZeroDivisionError"):
+    with pytest.raises(
+        HarnessError, match=r"importing .*broken\.py failed at broken\.py:1: ZeroDivisionError"
+    ):
         plan(runner, UnderTest(target="broken.py:f", contract="softmax"))
     with pytest.raises(
         HarnessError, match=r"importing deadly\.py:f failed: the process was killed by SIGSEGV, at deadly"

@@ -40,7 +40,10 @@ Domain = Annotated[
         help="What inputs it supports, in place of what its file declares; or JSON; may be repeated",
     ),
 ]
-Examples = Annotated[int | None, typer.Option(metavar="N", help="At least so many situations of each format")]
+Examples = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Situations of each format; a launch counts as 4 to 40 of them"),
+]
 Seconds = Annotated[
     float | None,
     typer.Option(metavar="S", help="Time to spend on it; with --examples, a cap that ends INCONCLUSIVE"),
