@@ -33,13 +33,13 @@ def finding(subject: Subject, failure: Failure, case: Case, explanation: str = "
     output = contract.outputs[failure.output].name if contract.outputs else "out"
     return Finding(
         check=failure.check,
-        message=failure.message,
+        message=failure.message + _empty_axes(subject, failure, case),
         case=case,
         element=failure.element,
         format=oracle.dtype_under_test(contract, case),
         replay=replay_command(subject, case),
         snippet=_with_warning(snippet(subject, case), failure),
-        explanation=explanation or _empty_axes(subject, failure, case),
+        explanation=explanation,
         output=output,
     )
 
@@ -58,10 +58,10 @@ def _empty_axes(subject: Subject, failure: Failure, case: Case) -> str:
         return ""
     declined = "a kernel that does not support it raises harness.Unsupported before it launches anything"
     if _of_references(subject.contract):
-        return f"{' and '.join(empty)} is empty here; {declined}"
+        return f"; {' and '.join(empty)} is empty here; {declined}"
     names = ", ".join(map(repr, empty)) + ("," if len(empty) == 1 else "")
     return (
-        f"{' and '.join(empty)} is empty here; where the operation has no answer for that, give its contract "
+        f"; {' and '.join(empty)} is empty here; where the operation has no answer for that, give its contract "
         f"nonempty=({names}); {declined}"
     )
 
