@@ -14,11 +14,11 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args, get_type_hints
 
 from harness import shapes
 from harness.errors import HarnessError, nearest
-from harness.formats import format_of
+from harness.formats import format_of, is_integer
 from harness.shapes import Axis, AxisLabel, Sizes
 
 __all__ = [
@@ -378,7 +378,17 @@ def contract(
     Raises HarnessError when a parameter is not described or a description has no parameter.
     """
 
+    _check_kinds(
+        {"args": args, "roundings": roundings, "relations": relations, "sizes": sizes},
+        {
+            **{"nonempty": nonempty, "families": families, "special": special},
+            **{"usual": usual, "given": given, "formats": formats},
+        },
+    )
+
     def build(definition: Callable[..., Any]) -> Contract:
+        if not callable(definition):
+            raise HarnessError(f"a contract decorates its definition, a function, not {definition!r}")
         parameters = [name for name in inspect.signature(definition).parameters if name != "given"]
         name = getattr(definition, "__name__", "contract")
         _same_names(name, parameters, list(args))
@@ -394,26 +404,31 @@ def contract(
             outputs: tuple[Output, ...] = (Output(returns),)
         elif isinstance(returns, Output):
             outputs = (returns,)
+        elif all(isinstance(item, Output) for item in _items(returns)) and _items(returns):
+            outputs = _items(returns)
         else:
-            outputs = tuple(returns)
+            raise HarnessError(
+                f"contract {name}: returns={returns!r}; give a shape, or an Output(shape, name=…) for each result"
+            )
         made = Contract(
             name=name,
             definition=definition,
             args=described,
             outputs=outputs,
             rows=rows,
-            nonempty=nonempty,
-            families=families,
-            special=special,
+            nonempty=tuple(nonempty),
+            families=tuple(families),
+            special=tuple(special),
             roundings=dict(roundings or {}),
-            usual=usual,
+            usual=tuple(usual),
             online=online,
-            given=given,
+            given=tuple(given),
             relations=dict(relations or {}),
             sizes=dict(sizes or {}),
-            formats=formats,
+            formats=tuple(formats),
         )
         _check_shapes(made)
+        _check_names(made)
         return made
 
     return build
@@ -531,6 +546,52 @@ def _count(sizes: Sizes, name: str) -> int:
     count = sizes[name]
     assert isinstance(count, int)
     return count
+
+
+def _check_kinds(mappings: Mapping[str, Any], tuples: Mapping[str, Any]) -> None:
+    for name, given in mappings.items():
+        if given is not None and not isinstance(given, Mapping):
+            raise HarnessError(f"contract {name}={given!r}: give a dict, by name")
+    for name, given in tuples.items():
+        if not isinstance(given, tuple | list):
+            raise HarnessError(f"contract {name}={given!r}: give a tuple, such as ({given!r},)")
+
+
+def _items(given: Any) -> tuple[Any, ...]:
+    return tuple(given) if isinstance(given, tuple | list) else ()
+
+
+def _check_names(made: Contract) -> None:
+    """What is named must be there: axes, tensors, sizes, dtypes, kinds."""
+    sizes = {name.strip("*@") for name in made.size_names}
+    axes = sizes | {name for name, spec in made.scalars.items() if isinstance(spec, Dim)}
+    for name in made.nonempty:
+        if name.strip("*@") not in axes:
+            raise HarnessError(
+                f"contract {made.name}: nonempty names {name!r}; {nearest(name, axes)}sizes: {', '.join(sorted(axes))}"
+            )
+    for name, spec in made.scalars.items():
+        if isinstance(spec, Dim) and spec.of not in made.tensors:
+            raise HarnessError(
+                f"contract {made.name}: {name} is Dim({spec.of!r}), which is no tensor; "
+                f"{nearest(spec.of, made.tensors)}tensors: {', '.join(made.tensors)}"
+            )
+        if isinstance(spec, SizeOf) and spec.size not in sizes:
+            raise HarnessError(
+                f"contract {made.name}: {name} is SizeOf({spec.size!r}), which is no size; "
+                f"{nearest(spec.size, sizes)}sizes: {', '.join(sorted(sizes))}"
+            )
+    kinds = get_args(get_type_hints(Output)["kind"])
+    for output in made.outputs:
+        if output.kind not in kinds:
+            raise HarnessError(
+                f"contract {made.name}: kind={output.kind!r} of output {output.name!r}; "
+                f"{nearest(output.kind, kinds)}kinds: {', '.join(kinds)}"
+            )
+    named = [spec.dtype for spec in made.tensors.values()] + [output.dtype for output in made.outputs]
+    for dtype in named:
+        if isinstance(dtype, str) and not is_integer(dtype):
+            format_of(dtype)
 
 
 def _check_shapes(made: Contract) -> None:

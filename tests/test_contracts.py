@@ -8,8 +8,9 @@ import pytest
 import torch
 
 import harness
-from harness import HarnessError, Tensor, numbers
+from harness import Dim, HarnessError, Output, Tensor, numbers
 from harness.arithmetic import Arithmetic
+from harness.contracts import SizeOf
 from harness.formats import FLOAT32
 from harness.numbers import read_double, read_exactly, read_float64
 
@@ -95,6 +96,36 @@ def test_what_is_no_shape_is_refused(args: Any, returns: str, rows: str, words: 
         @harness.contract(args=args, returns=returns, rows=rows)
         def own(x: Any, p: Any) -> Any:
             return x
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"args": ["x", "y"]}, r"contract args=\['x', 'y'\]: give a dict"),
+        ({"roundings": ("a",)}, r"contract roundings=\('a',\): give a dict"),
+        ({"returns": ("batch", "batch")}, r"returns=\('batch', 'batch'\); give a shape, or an Output"),
+        ({"returns": None}, "returns=None; give a shape"),
+        ({"returns": Output("batch", kind="cod")}, "kind='cod' of output 'out'; did you mean 'code'"),
+        ({"returns": Output("batch", dtype="flot32")}, "unknown format 'flot32'; did you mean 'float32'"),
+        ({"args": {"x": "batch", "y": Tensor("batch", dtype="flot32")}}, "unknown format 'flot32'"),
+        ({"args": {"x": "batch", "y": Dim("z")}}, r"y is Dim\('z'\), which is no tensor; tensors: x"),
+        ({"args": {"x": "batch", "y": SizeOf("bach")}}, r"y is SizeOf\('bach'\), .* did you mean 'batch'"),
+        ({"nonempty": "batch"}, r"contract nonempty='batch': give a tuple, such as \('batch',\)"),
+        ({"nonempty": ("bach",)}, "nonempty names 'bach'; did you mean 'batch'"),
+        ({"families": "offset"}, "contract families='offset': give a tuple"),
+        ({"formats": "float32"}, "contract formats='float32': give a tuple"),
+        ({"usual": "a"}, "contract usual='a': give a tuple"),
+    ],
+)
+def test_what_a_contract_names_is_there(changes: dict[str, Any], words: str) -> None:
+    described = {"args": {"x": "batch", "y": "batch"}, "returns": "batch", **changes}
+    with pytest.raises(HarnessError, match=words) as raised:
+
+        @harness.contract(**described)
+        def own(x: Any, y: Any) -> Any:
+            return x
+
+    assert "\n" not in str(raised.value)
 
 
 def test_a_tuple_of_one_is_the_one_and_none_is_no_result() -> None:
