@@ -89,10 +89,13 @@ class Run:
             )
         names = ("examples", "seconds", "device", "seed")
         budget = Budget(*(self._request.config.getoption(f"harness_{name}") for name in names))
+        wrong = ""
         try:
             verdict = judge(budget)
         except HarnessError as error:
-            pytest.fail(str(error), pytrace=False)
+            wrong = str(error)
+        if wrong:  # outside of the handler, whose error pytest would show as well
+            pytest.fail(wrong, pytrace=False)
         domain = conformance.domain if isinstance(conformance.domain, dict) else None
         record = records.record(verdict, domain, records.environment(verdict.device))
         self._request.node.stash[RECORD] = records.dumps(record).decode()
