@@ -47,6 +47,12 @@ def close() -> None:
         _Journal.descriptor = None
 
 
+def clear() -> None:
+    """Forget what was noted: another job begins."""
+    if _Journal.descriptor is not None:
+        os.ftruncate(_Journal.descriptor, 0)
+
+
 def note(text: str) -> None:
     """Say what is about to be launched."""
     if _Journal.descriptor is not None:

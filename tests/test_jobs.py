@@ -209,6 +209,14 @@ def test_an_error_after_the_gpu_was_lost_is_a_crash_of_the_kernel(runner: Superv
     assert verdict.outcome == "ERROR"
 
 
+def test_a_job_leaves_no_launch_to_the_next(runner: Supervised) -> None:
+    """A file that dies when imported right after a launch did not die of that."""
+    assert judged(runner, "right", "float32").ok
+    assert journal.read(runner._journal) is not None
+    plan(runner, UnderTest(target="k.py:right", contract="softmax"))
+    assert journal.read(runner._journal) is None
+
+
 def test_a_file_that_fails_on_import_is_a_usage_error(runner: Supervised) -> None:
     with pytest.raises(
         HarnessError, match=r"importing .*broken\.py failed at broken\.py:1: ZeroDivisionError"

@@ -42,6 +42,7 @@ def main(jobs: int, events: int, notes: str) -> None:
         faulthandler.register(signal.SIGUSR1, log)
         for line in lines:
             interrupt.forget()
+            journal.clear()
             last = _done(msgspec.json.decode(line, type=Job), functools.partial(_send, events))
             lost = _gpu_lost()
             if lost:
