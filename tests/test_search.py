@@ -7,6 +7,7 @@ import importlib
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -109,6 +110,20 @@ def test_a_session_keeps_one_finding_of_an_input(tmp_path: Path) -> None:
     verdict = fuzz(wrong_twice, negated, "float32", seconds=2, folder=str(tmp_path))
     digests = [found.case.digest for found in verdict.findings]
     assert digests and len(digests) == len(set(digests))
+
+
+def test_a_failure_at_the_end_of_the_time_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Hypothesis runs it again after the time, which may not look like another failure."""
+    clock = [0.0]
+    module = importlib.import_module("harness.search.fuzz")
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    def late(x: torch.Tensor) -> torch.Tensor:
+        clock[0] = 10.0
+        return x + 1
+
+    verdict = fuzz(late, negated, "float32", seconds=5, folder=str(tmp_path))
+    assert [found.check for found in verdict.findings] == ["accuracy"]
 
 
 def test_another_handler_of_sigint_stays_in_force() -> None:
