@@ -11,6 +11,7 @@ import io
 import logging
 import math
 import signal
+import subprocess
 import sys
 import threading
 import warnings
@@ -1003,6 +1004,33 @@ def test_the_time_limit_holds_in_another_thread():
     thread.start()
     thread.join(20)
     assert outcomes == ["hung"]
+
+
+TRACED = """
+import sys, threading
+from harness.executors import execute
+
+def endless():
+    while True:
+        pass
+
+def work():
+    outcomes.append(execute(endless, timeout=0.05).outcome)
+    outcomes.append(execute(lambda: 7, timeout=50).outcome)
+    sys.settrace(lambda frame, event, argument: None)
+    outcomes.append((lambda: 7)())
+
+outcomes = []
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+assert outcomes == ["hung", "returned", 7], outcomes
+"""
+
+
+def test_a_time_limit_leaves_nothing_pending_in_its_thread():
+    """Where something is, CPython 3.11 loops for good at the start of a traced function."""
+    subprocess.run([sys.executable, "-c", TRACED], check=True, timeout=120)
 
 
 @pytest.mark.parametrize("in_main_thread", [True, False])

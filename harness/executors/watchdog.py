@@ -92,7 +92,7 @@ def _by_signal(seconds: float) -> Iterator[None]:
 def _by_thread(seconds: float) -> Iterator[None]:
     ident, started = threading.get_ident(), time.monotonic()
     target = ctypes.c_ulong(ident)
-    done, lock = threading.Event(), threading.Lock()
+    done, lock, thrown = threading.Event(), threading.Lock(), threading.Event()
     throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
     def watch() -> None:
@@ -101,6 +101,7 @@ def _by_thread(seconds: float) -> Iterator[None]:
             with lock:
                 frame = sys._current_frames().get(ident)
                 if not done.is_set() and not _importing(frame, started + seconds):
+                    thrown.set()
                     throw(target, ctypes.py_object(Expired))
             wait = RETRY
 
@@ -109,10 +110,25 @@ def _by_thread(seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
+        with contextlib.suppress(Expired), lock:  # one that was on its way arrives here
+            done.set()
         with lock:
             done.set()
-        throw(target, None)
+        if thrown.is_set():
+            _consume(target)
         watcher.join()
+
+
+def _consume(target: ctypes.c_ulong) -> None:
+    """Have no interruption pending in this thread.
+
+    Taking one back, by setting none, leaves the interpreter looking for it for good: CPython 3.11 then never
+    gets past the first instruction of a function that is traced.
+    """
+    with contextlib.suppress(Expired):
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(target, ctypes.py_object(Expired))
+        while True:
+            pass
 
 
 def _importing(frame: FrameType | None, due: float) -> bool:
