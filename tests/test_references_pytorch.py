@@ -339,7 +339,6 @@ def test_wrong_without_a_claim(name: str) -> None:
             getattr(references, contract),
             dtype,
             domain=EQUAL_HEADS if name == "attention_lse" else None,
-            examples=3 * EXAMPLES,
             shrink=False,
         )
         assert verdict.outcome == "FAIL", str(verdict)

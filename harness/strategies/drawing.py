@@ -79,7 +79,7 @@ def cases(
         mild = len(whole.tensors) > 1 and pick((True, True, True, False))
         # One NaN or infinity is all that is left of a result of everything: half of such cases have none.
         alone = not whole.row_labels(fitted.sizes, fitted.scalars)
-        calm = alone and pick((True, False))
+        calm = alone and not isinstance(contract.rows or None, str) and pick((True, False))
         tensors: dict[str, Recipe | None] = {}
         for place, (name, spec) in enumerate(whole.tensors.items()):
             base = name.partition("[")[0]
