@@ -126,6 +126,18 @@ def test_a_failure_at_the_end_of_the_time_is_kept(monkeypatch: pytest.MonkeyPatc
     assert [found.check for found in verdict.findings] == ["accuracy"]
 
 
+def test_a_kernel_that_is_wrong_now_and_then_ends_no_session(tmp_path: Path) -> None:
+    """Hypothesis runs a failure again, and may find nothing."""
+    calls: list[int] = []
+
+    def sometimes(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return -x if len(calls) % 97 else x + 1
+
+    verdict = fuzz(sometimes, negated, "float32", seconds=3, folder=str(tmp_path))
+    assert verdict.findings and verdict.outcome == "FAIL"
+
+
 def test_another_handler_of_sigint_stays_in_force() -> None:
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:

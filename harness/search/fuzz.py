@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from hypothesis.errors import Flaky
+
 from harness import interrupt
 from harness.arithmetic import Arithmetic
 from harness.case import Case
@@ -29,8 +31,8 @@ KEPT = 5
 """Findings of one check and format after which more of the same are only counted."""
 
 
-class _TimeIsUp(Exception):
-    """Ends a Hypothesis session when its time is spent."""
+class _TimeIsUp(BaseException):
+    """Ends a Hypothesis session when its time is spent; as no Exception, it passes for no failure of the test."""
 
 
 @neutral()
@@ -111,17 +113,15 @@ class _Session:
                     seed=self.seed + 7919 * number,
                     folder=self.folder / "examples",
                 )
-            except _TimeIsUp:
-                return
-            except CheckFailed:
-                assert self.failing is not None
-                self._conclude(self.failing)
+            except (_TimeIsUp, CheckFailed, Flaky):
+                if self.failing is not None:
+                    self._conclude(self.failing)
+                    self.failing = None
             number += 1
 
     def _judge(self, case: Case) -> float:
         """The largest ratio of a case; raises the class of a check that fails and is not known enough yet."""
-        again = self.failing is not None and self.failing.case == case  # Hypothesis runs a failure twice
-        if time.monotonic() > self.deadline and not again:
+        if time.monotonic() > self.deadline:
             raise _TimeIsUp
         trial = run_trial(self.subject, case)
         self.search.tally.add(trial.tally)
