@@ -1,6 +1,6 @@
 """Replay every finding of a report in a new process, and say how small the inputs are.
 
-    harness report kernels/ && python benchmarks/replays.py report/report.json [EVERY]
+    harness report kernels/ --reduce-mutants && python benchmarks/replays.py report/report.json [EVERY]
 
 One line for each replay that does not show the finding again, then a summary. EVERY: take every n-th only. Exit
 status 1 if one did not.

@@ -115,7 +115,7 @@ def test_every_mutant_is_judged_until_something_catches_it(report: Report) -> No
     mutants = {mutant.name: mutant for mutant in report.mutants}
     assert set(mutants) == {"doubled", "same", "only-bfloat16"}
     assert mutants["doubled"].caught_by == "accuracy"
-    assert (mutants["doubled"].format, mutants["doubled"].elements) == ("float32", 1)
+    assert mutants["doubled"].format == "float32" and (mutants["doubled"].elements or 0) > 1
     assert mutants["doubled"].replay.startswith("harness replay kernels/good.py:softmax@doubled --as softmax")
     assert mutants["doubled"].case is not None and mutants["doubled"].seconds > 0
     assert mutants["only-bfloat16"].format == "bfloat16"
@@ -123,6 +123,11 @@ def test_every_mutant_is_judged_until_something_catches_it(report: Report) -> No
     assert (mutants["same"].format, mutants["same"].situations) != ("float32", 0)
     assert mutants["same"].situations == sum(each.situations for each in report.verdicts[0].formats)
     assert [mutant.name for mutant in report.survivors()] == ["same"]
+
+
+def test_inputs_that_catch_mutants_may_be_reduced(folder: Path) -> None:
+    report = Campaign("kernels/good.py", Budget(examples=24), reduce_mutants=True).run(Local(), Watcher())
+    assert [mutant.elements for mutant in report.mutants if mutant.name == "doubled"] == [1]
 
 
 def test_what_could_not_be_judged_is_kept(report: Report) -> None:
@@ -310,7 +315,7 @@ def test_bars_run_from_the_largest_ratio_down(report: Report) -> None:
 def test_the_size_of_an_input_is_the_product_of_its_sizes(report: Report) -> None:
     case = report.mutants[0].case
     assert case is not None
-    assert elements(case) == 1
+    assert elements(replace(case, sizes={"*shape": (1,)})) == 1
     assert elements(replace(case, sizes={"*shape": (3, 4), "N": 5})) == 60
     assert elements(None) is None
 

@@ -194,6 +194,7 @@ def report(
     seed: options.Seed = 0,
     timeout: options.Timeout = 60.0,
     mutants: options.Mutants = True,
+    reduce_mutants: options.ReduceMutants = False,
     torch: options.Torch = False,
     in_process: options.InProcess = False,
     debug: options.Debug = False,
@@ -209,6 +210,7 @@ def report(
         dtypes=_formats(dtype),
         timeout=timeout,
         mutants=mutants,
+        reduce_mutants=reduce_mutants,
         torch=torch,
         command=shlex.join(["harness", *sys.argv[1:]]),
     )

@@ -74,4 +74,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="Of files that declare subjects, or one file")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Where report.json, report.md and report.html go")]
 Mutants = Annotated[bool, typer.Option("--mutants/--no-mutants", help="Judge the mutants that files declare")]
+ReduceMutants = Annotated[
+    bool, typer.Option("--reduce-mutants", help="Reduce the inputs that catch mutants, which takes longer")
+]
 Torch = Annotated[bool, typer.Option("--torch", help="Judge torch's own functions too, beside the folder's")]

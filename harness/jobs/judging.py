@@ -35,6 +35,7 @@ class Budget:
     seconds: float | None = None
     seed: int = 0
     folder: str = ""
+    shrink: bool = True
 
     def __post_init__(self) -> None:
         check_budget(self.examples, self.seconds, self.seed)
@@ -93,15 +94,21 @@ def judge_case(runner: Runner, planned: Planned, case: Case) -> VerdictRecord:
 
 
 def _job(planned: Planned, budget: Budget, formats: tuple[str, ...]) -> Check | Fuzz:
-    """The job on some formats, with the seed and share of the time that one call for all gives them."""
+    """The job on some formats, with the share of the time that one call for all gives them."""
     share = None if budget.seconds is None else budget.seconds * len(formats) / len(planned.formats)
     if budget.folder:
         (fmt,) = formats
         return Fuzz(
             under=planned.under, format=fmt, seconds=share or 0.0, seed=budget.seed, folder=budget.folder
         )
-    seed = budget.seed + planned.formats.index(formats[0])
-    return Check(under=planned.under, formats=formats, examples=budget.examples, seconds=share, seed=seed)
+    return Check(
+        under=planned.under,
+        formats=formats,
+        examples=budget.examples,
+        seconds=share,
+        seed=budget.seed,
+        shrink=budget.shrink,
+    )
 
 
 class _Seen:

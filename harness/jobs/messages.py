@@ -47,6 +47,7 @@ class Check(Message, frozen=True):
     examples: int | None
     seconds: float | None
     seed: int
+    shrink: bool = True
 
 
 class Fuzz(Message, frozen=True):

@@ -107,6 +107,7 @@ def _check(job: messages.Check, emit: Emit) -> None:
         job.seed,
         progress=_watcher(emit),
         timeout=job.under.timeout,
+        shrink=job.shrink,
         configs=job.under.configs or None,
     )
     for item in verdict.findings:

@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -34,7 +34,10 @@ class Show(Protocol):
 
 @dataclass(frozen=True)
 class Campaign:
-    """What to judge. folder: of kernel files, or one file; budget: of each subject and of each mutant."""
+    """What to judge. folder: of kernel files, or one file; budget: of each subject and of each mutant.
+
+    reduce_mutants: whether the inputs that catch mutants are reduced, which takes most of the time of a mutant.
+    """
 
     folder: str
     budget: Budget = field(default_factory=Budget)
@@ -42,6 +45,7 @@ class Campaign:
     dtypes: tuple[str, ...] = ()
     timeout: float = 60.0
     mutants: bool = True
+    reduce_mutants: bool = False
     torch: bool = False
     command: str = ""
 
@@ -140,10 +144,11 @@ class _Run:
     def _mutant(self, subject: Declared, name: str, planned: Planned) -> None:
         """Try the formats one after the other until one catches the mutant."""
         clock, situations = time.monotonic(), 0
+        budget = replace(self.campaign.budget, shrink=self.campaign.reduce_mutants)
         each: FormatRecord | None = None
         for fmt in planned.formats:
             alone = msgspec.structs.replace(planned, formats=(fmt,))
-            verdict = judge(self.runner, alone, self.campaign.budget, self.show)
+            verdict = judge(self.runner, alone, budget, self.show)
             (each,) = verdict.formats
             situations += each.situations
             if verdict.interrupted or self.runner.interrupted:

@@ -45,7 +45,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield "## Mutants"
         yield ""
         yield from _table(
-            ("mutant", "caught by", "format", "smallest input", "seconds"),
+            ("mutant", "caught by", "format", "input", "seconds"),
             (
                 (
                     f"`{mutant.subject}@{mutant.name}`",

@@ -30,7 +30,7 @@ class MutantRecord(Strict, frozen=True):
     message: str
     """What the check said, or why nothing was judged."""
     case: Case | None
-    """The smallest input that shows it."""
+    """An input that shows it: the smallest found with --reduce-mutants, else the first."""
     elements: int | None
     """Elements of that input, all tensors together."""
     situations: int
