@@ -101,22 +101,29 @@ def negated(x: Any) -> Any:
     return -x
 
 
-def test_a_session_keeps_one_finding_of_an_input(tmp_path: Path) -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that a fuzzing session reads, which pass only where a test says so."""
+    now = [0.0]
+    module = importlib.import_module("harness.search.fuzz")
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+def test_a_session_keeps_one_finding_of_an_input(clock: list[float], tmp_path: Path) -> None:
     def wrong_twice(x: torch.Tensor) -> torch.Tensor:
+        clock[0] += 1
         y = x + 1
         x.add_(1)
         return y
 
-    verdict = fuzz(wrong_twice, negated, "float32", seconds=2, folder=str(tmp_path))
+    verdict = fuzz(wrong_twice, negated, "float32", seconds=300, folder=str(tmp_path))
     digests = [found.case.digest for found in verdict.findings]
     assert digests and len(digests) == len(set(digests))
 
 
-def test_a_failure_at_the_end_of_the_time_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_failure_at_the_end_of_the_time_is_kept(clock: list[float], tmp_path: Path) -> None:
     """Hypothesis runs it again after the time, which may not look like another failure."""
-    clock = [0.0]
-    module = importlib.import_module("harness.search.fuzz")
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
 
     def late(x: torch.Tensor) -> torch.Tensor:
         clock[0] = 10.0
@@ -126,15 +133,23 @@ def test_a_failure_at_the_end_of_the_time_is_kept(monkeypatch: pytest.MonkeyPatc
     assert [found.check for found in verdict.findings] == ["accuracy"]
 
 
-def test_a_kernel_that_is_wrong_now_and_then_ends_no_session(tmp_path: Path) -> None:
+def test_a_session_judges_one_case_however_short_its_time(clock: list[float], tmp_path: Path) -> None:
+    def late(x: torch.Tensor) -> torch.Tensor:
+        clock[0] += 1
+        return -x
+
+    verdict = fuzz(late, negated, "float32", seconds=1e-9, folder=str(tmp_path))
+    assert verdict.tallies["float32"].launches == 1
+
+
+def test_a_kernel_that_is_wrong_now_and_then_ends_no_session(clock: list[float], tmp_path: Path) -> None:
     """Hypothesis runs a failure again, and may find nothing."""
-    calls: list[int] = []
 
     def sometimes(x: torch.Tensor) -> torch.Tensor:
-        calls.append(1)
-        return -x if len(calls) % 97 else x + 1
+        clock[0] += 1
+        return -x if clock[0] % 97 else x + 1
 
-    verdict = fuzz(sometimes, negated, "float32", seconds=3, folder=str(tmp_path))
+    verdict = fuzz(sometimes, negated, "float32", seconds=300, folder=str(tmp_path))
     assert verdict.findings and verdict.outcome == "FAIL"
 
 

@@ -97,12 +97,13 @@ class _Session:
         self.found = found
         self.search = FormatSearch(subject, fmt, seed, None, None, progress)
         self.known: dict[str, int] = {}
+        self.judged = 0
         self.failing: Trial | None = None
 
     def run(self) -> None:
-        """Rounds of drawing and climbing until the time is spent."""
+        """Rounds of drawing and climbing until the time is spent, and one case at the least."""
         number = 0
-        while time.monotonic() < self.deadline:
+        while not self.judged or time.monotonic() < self.deadline:
             try:
                 climb(
                     self.subject.contract,
@@ -121,8 +122,9 @@ class _Session:
 
     def _judge(self, case: Case) -> float:
         """The largest ratio of a case; raises the class of a check that fails and is not known enough yet."""
-        if time.monotonic() > self.deadline:
+        if self.judged and time.monotonic() > self.deadline:
             raise _TimeIsUp
+        self.judged += 1
         trial = run_trial(self.subject, case)
         self.search.tally.add(trial.tally)
         self.search.report("searching")
