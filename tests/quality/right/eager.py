@@ -75,11 +75,11 @@ def log_softmax_eager(x, dim):
 @right(
     references.log_softmax,
     formats=HALVES,
-    claims={"roundings": ("exponentials", "logarithm")},
+    claims={"roundings": ("total", "logarithm")},
     why="see wrong/eager.py",
 )
 def log_softmax_eager_claimed(x, dim):
-    """torch.log_softmax, whose exponentials and logarithm are stored in the input's format."""
+    """torch.log_softmax, whose sum of exponentials and its logarithm are stored in the input's format."""
     return torch.log_softmax(x, dim)
 
 

@@ -38,7 +38,7 @@ def softmax_eager(x, dim):
 
 @wrong(references.log_softmax, "accuracy", formats=HALVES, claim="*")
 def log_softmax_eager(x, dim):
-    """torch.log_softmax stores log Σ in the input's format before it is subtracted."""
+    """torch.log_softmax stores Σ and log Σ in the input's format before the latter is subtracted."""
     return torch.log_softmax(x, dim)
 
 
