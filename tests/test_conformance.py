@@ -14,10 +14,6 @@ SUBJECTS = list(discover(str(FOLDER)))
 EXAMPLES = 160
 
 
-SURVIVORS: dict[str, str] = {}
-"""Mutants that a search at this budget may miss, with the reason: the list of what to do next."""
-
-
 def _name(target: Target) -> str:
     return target.spec.rpartition("/")[2]
 
@@ -32,16 +28,10 @@ def _formats() -> list[object]:
 
 def _mutants() -> list[object]:
     return [
-        pytest.param(
-            target, mutant, id=f"{_name(target)}@{mutant}", marks=_marks(f"{_name(target)}@{mutant}")
-        )
+        pytest.param(target, mutant, id=f"{_name(target)}@{mutant}")
         for target in SUBJECTS
         for mutant in target.declaration.mutants
     ]
-
-
-def _marks(name: str) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.xfail(reason=SURVIVORS[name], strict=False)] if name in SURVIVORS else []
 
 
 @pytest.mark.parametrize(("target", "fmt"), _formats())

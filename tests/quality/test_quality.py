@@ -22,19 +22,13 @@ RIGHT = list(subjects("right"))
 FEW = 60
 """Situations of each format in the quick run over right kernels; the slow one has the default number."""
 
-OPEN: dict[str, str] = {}
-"""Subjects that are missed, or caught otherwise than declared, with the reason: the list of what to do next."""
-
 
 def _parameters(chosen: list[Subject]) -> list[Any]:
     return [pytest.param(subject, id=subject.name, marks=_marks(subject)) for subject in chosen]
 
 
 def _marks(subject: Subject) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.slow] if subject.expected.slow else []
-    if subject.name in OPEN:
-        marks.append(pytest.mark.xfail(reason=OPEN[subject.name], strict=False))
-    return marks
+    return [pytest.mark.slow] if subject.expected.slow else []
 
 
 @pytest.fixture(autouse=True)
