@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import torch
-
 from harness import formats, interrupt, oracle
-from harness.arithmetic import Arithmetic, arithmetic
+from harness.arithmetic import Arithmetic
 from harness.case import Case, materialise
 from harness.checks.failure import Failure
-from harness.contracts import Contract, Domain, domain
+from harness.contracts import Contract, Domain
 from harness.errors import HarnessError
-from harness.executors import lost, neutral, ready
-from harness.formats import Format, format_of, name_of
-from harness.limits import check_budget, check_timeout
+from harness.executors import lost, neutral
+from harness.formats import Format, name_of
+from harness.limits import check_budget
+from harness.search.arguments import make_subject, wanted_formats
 from harness.search.explain import right_if
 from harness.search.finding import contract_spec, finding
 from harness.search.progress import Phase, Progress, Watcher
 from harness.search.reduce import in_format, reduced
 from harness.strategies import cover, drawn
-from harness.subjects import FORMATS, Target, load_contract, spec_of
+from harness.subjects import FORMATS, Target
 from harness.trial import MOST_COUNTED, Subject, Trial, run_trial
 from harness.verdict import Finding, Tally, Verdict
 
@@ -44,7 +42,7 @@ CONFIRMING = 500
 MOST_DECLINED = 40
 """Cases declined for one and the same reason, as a format is, after which a search that launched none ends."""
 
-DEVICE_LOST = frozenset({"raises", "hangs", "out of bounds"})
+MAY_LOSE_DEVICE = frozenset({"raises", "hangs", "out of bounds"})
 """Failures after which a device may answer nothing more, so that the case is reported as it is."""
 
 CONTEXT_BROKE = "the CUDA context broke: "
@@ -133,6 +131,12 @@ def replay(
     name = oracle.dtype_under_test(subject.contract, case)
     found = [finding(subject, failure, case) for failure in trial.failures]
     return verdict_of(subject, found, {name: trial.tally}, 0, False)
+
+
+def _place(fmt: Format | str) -> int:
+    """A number of its own for every format, so that its search is the same whatever others are judged."""
+    names = [*FORMATS, *(name for name in formats.FORMATS if name not in FORMATS)]
+    return names.index(name_of(fmt)) if name_of(fmt) in names else len(names)
 
 
 class DeviceLost(Exception):
@@ -237,7 +241,7 @@ class FormatSearch:
     def conclude(self, failing: Trial) -> None:
         """Reduce each failed check of a trial."""
         checks = {failure.check for failure in failing.failures}
-        if not self.shrink or (self.subject.device != "cpu" and checks & DEVICE_LOST):
+        if not self.shrink or (self.subject.device != "cpu" and checks & MAY_LOSE_DEVICE):
             self.findings += [finding(self.subject, failure, failing.case) for failure in failing.failures]
             return
         for check in list(dict.fromkeys(failure.check for failure in failing.failures))[:MOST_CHECKS]:
@@ -293,22 +297,6 @@ def explain(searches: list[FormatSearch]) -> None:
         search.findings = [replace(item, explanation=found) for item in search.findings]
 
 
-def _claims(failing: list[FormatSearch]) -> list[str]:
-    """A claim for each of several formats, or none at all."""
-    claims: list[str] = []
-    for search in failing if len(failing) > 1 else ():
-        claims.append(_claim([search]))
-        if not claims[-1]:
-            return []
-    return claims
-
-
-def _place(fmt: Format | str) -> int:
-    """A number of its own for every format, so that its search is the same whatever others are judged."""
-    names = [*FORMATS, *(name for name in formats.FORMATS if name not in FORMATS)]
-    return names.index(name_of(fmt)) if name_of(fmt) in names else len(names)
-
-
 def _claim(searches: list[FormatSearch]) -> str:
     """The claim that makes all formats right; "" if there is none, or nothing to explain."""
     if not searches:
@@ -322,96 +310,14 @@ def _claim(searches: list[FormatSearch]) -> str:
     return right_if(searches[0].subject, trials, still_wrong)
 
 
-def make_subject(
-    fn: Callable[..., Any] | Target,
-    contract: Contract | str,
-    device: str,
-    claims: Arithmetic | Mapping[str, Any] | None,
-    restriction: Domain | Mapping[str, Any] | None,
-    timeout: float,
-) -> Subject:
-    """Validate what a public function was given, and have the first launch as fast as the others."""
-    check_timeout(timeout)
-    ready()
-    target = fn if isinstance(fn, Target) else None
-    function = target.function if target else fn
-    if not callable(function):
-        raise HarnessError(f"the function under test is {function!r}; give a callable")
-    if isinstance(function, Contract):
-        raise HarnessError(f"the function under test is contract {function.name}; give what implements it")
-    if isinstance(contract, str):
-        contract = load_contract(contract)
-    if not isinstance(contract, Contract):
-        raise HarnessError(
-            f"the contract is {contract!r}; give one of references.<name>, its name, or your own"
-        )
-    _check_call(function, contract)
-    if torch.device(_device(device)).type == "cuda" and not torch.cuda.is_available():
-        raise HarnessError(f"device {device!r} needs a GPU, and torch sees none here; use device='cpu'")
-    return Subject(
-        function=function,
-        name=getattr(function, "__name__", type(function).__name__),
-        contract=contract,
-        arithmetic=arithmetic(claims),
-        domain=domain(contract, restriction),
-        device=device,
-        target=target.spec if target else spec_of(function),
-        timeout=timeout,
-    )
-
-
-def _check_call(function: Callable[..., Any], contract: Contract) -> None:
-    """Raise HarnessError if a function does not take the arguments that its contract calls it with."""
-    if hasattr(function, "__signature__"):  # made for others, as that of a pytest test is
-        return
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # a built-in function tells nothing
-        return
-    positional, keywords = contract.bind({name: name for name in contract.args})
-    try:
-        signature.bind(*positional, **keywords)
-    except TypeError as error:
-        name = getattr(function, "__name__", type(function).__name__)
-        given = signature.replace(return_annotation=inspect.Signature.empty)
-        call = ", ".join([*positional, *(f"{key}={key}" for key in keywords)])
-        raise HarnessError(
-            f"contract {contract.name} calls {name}({call}), and {name}{given} does not take that: {error}; "
-            f"wrap it: def launch({', '.join(contract.args)}): return {name}(…)"
-        ) from error
-
-
-def wanted_formats(subject: Subject, dtypes: Iterable[Any] | str | None) -> list[Format | str]:
-    """The formats to judge, and names of integer dtypes, validated against the contract and the claims.
-
-    By default the usual three that the contract is judged in, or all of its own if there are none among them.
-    """
-    if dtypes is None:
-        own = subject.contract.formats
-        dtypes = [name for name in FORMATS if name in own] or own or FORMATS
-    names = [dtypes] if isinstance(dtypes, str) or not isinstance(dtypes, Iterable) else list(dtypes)
-    if not names:
-        raise HarnessError("dtypes is empty; give formats such as ('float32', 'bfloat16')")
-    found = list(dict.fromkeys(_tested(subject.contract, name) for name in names))
-    for fmt in found:
-        if isinstance(fmt, str):
-            subject.arithmetic.model(subject.contract, formats.FLOAT32)
-            continue
-        if fmt.dtype is None:
-            raise HarnessError(f"{fmt.name} is no storage format; choose from {', '.join(_stored())}")
-        subject.arithmetic.model(subject.contract, fmt)
-    return found
-
-
-def _tested(contract: Contract, name: Any) -> Format | str:
-    """A format, or the name of an integer dtype that the contract is judged in."""
-    written = str(name).removeprefix("torch.")
-    if isinstance(name, Format) or not formats.is_integer(written):
-        return format_of(name)
-    if written not in contract.formats:
-        known = ", ".join(contract.formats) or "floating-point"
-        raise HarnessError(f"contract {contract.name} is not judged in {written}; its formats: {known}")
-    return written
+def _claims(failing: list[FormatSearch]) -> list[str]:
+    """A claim for each of several formats, or none at all."""
+    claims: list[str] = []
+    for search in failing if len(failing) > 1 else ():
+        claims.append(_claim([search]))
+        if not claims[-1]:
+            return []
+    return claims
 
 
 def verdict_of(
@@ -429,14 +335,3 @@ def verdict_of(
         seed=seed,
         interrupted=interrupted,
     )
-
-
-def _device(device: str) -> str:
-    try:
-        return str(torch.device(device))
-    except RuntimeError as error:
-        raise HarnessError(f"device {device!r} is unknown; use 'cpu' or 'cuda'") from error
-
-
-def _stored() -> list[str]:
-    return [name for name, fmt in formats.FORMATS.items() if fmt.dtype is not None]

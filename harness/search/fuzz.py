@@ -17,7 +17,8 @@ from harness.contracts import Contract, Domain
 from harness.executors import neutral
 from harness.formats import Format, name_of
 from harness.limits import check_budget
-from harness.search.check import FormatSearch, explain, make_subject, verdict_of, wanted_formats
+from harness.search.arguments import make_subject, wanted_formats
+from harness.search.check import FormatSearch, explain, verdict_of
 from harness.search.progress import Watcher
 from harness.strategies import climb
 from harness.subjects import Target
