@@ -38,7 +38,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         reports = list(pool.map(lambda path: _report(path, Path(folder) / path.stem, others), files))
     entries = [entry for report in reports if report for entry in _entries(report)]
-    where = next(msgspec.to_builtins(report.environment) for report in reports if report)
+    where = next((msgspec.to_builtins(report.environment) for report in reports if report), None)
     options.out.write_text(json.dumps({"environment": where, "entries": entries}, indent=0))
     for kind in ("kernel", "mutant"):
         print(kind, dict(Counter(entry["outcome"] for entry in entries if entry["kind"] == kind)))
