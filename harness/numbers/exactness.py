@@ -7,6 +7,9 @@ from harness.numbers.backend import Array
 from harness.numbers.number import UNSPECIFIED, Number, combined, is_zero, joined
 from harness.numbers.reductions import axis_of, flushable, sum
 
+CHUNK = 1 << 16
+"""Elements of an axis that are looked at together: most rows show in the first that they round."""
+
 
 def looser(a: Number, b: Number) -> Number:
     """a, or what is computed in the form of b: the larger of both errors and the flags of both.
@@ -30,14 +33,26 @@ def exact_sum(x: Number, dim: int, partials: str | None = None) -> Number:
     xp, model = x.reading.backend, x.reading.model
     if not is_zero(x.t) or (partials or "") in model.roundings:
         return total
-    axis, _ = axis_of(x, dim)
+    axis, n = axis_of(x, dim)
     size = xp.sum(abs(x.v), axis)
     step = 2 * xp.half_ulp(size, model.accumulator or FLOAT64)
-    rounds = xp.any_along(~(xp.divide(x.v, step) % 1 == 0), axis)
+    rounds = _rounds(x, axis, n, step)
     if model.flush == "all":
         rounds = rounds | xp.any_along(flushable(x), axis)
     exact = ~rounds & (size < model.overflow)
     return Number(x.reading, total.v, xp.where(exact, xp.scalar(0.0), total.t), total.may)
+
+
+def _rounds(x: Number, axis: int, n: int, step: Array) -> Array:
+    """Mask, the axis kept with length 1, of the rows that hold a number which is no multiple of their step."""
+    xp, found = x.reading.backend, None
+    for start in range(0, max(n, 1), CHUNK):
+        part = x.v[(slice(None),) * axis + (slice(start, start + CHUNK),)]
+        some = xp.any_along(~(xp.divide(part, step) % 1 == 0), axis)
+        found = some if found is None else found | some
+        if not xp.any(~found):
+            break
+    return found
 
 
 def whole(a: Number, dim: int) -> Array:
