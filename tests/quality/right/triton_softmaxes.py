@@ -141,15 +141,16 @@ def _strided(x, out, outer, n, inner, BLOCK: tl.constexpr, INNER: tl.constexpr):
 
 @right(references.softmax)
 def softmax_along_any_axis(x, dim):
-    """Tiles of [n, 16] along an inner axis, nothing transposed."""
+    """Tiles of [n, 16], or fewer columns of long ones, along an inner axis, nothing transposed."""
     v = x.contiguous()
     dim %= x.ndim
     n = v.shape[dim]
     inner, outer = v.shape[dim + 1 :].numel(), v.shape[:dim].numel()
     out = torch.empty_like(v)
     if v.numel():
-        grid = (outer, triton.cdiv(inner, 16))
-        _strided[grid](v, out, outer, n, inner, BLOCK=triton.next_power_of_2(n), INNER=16)
+        block = triton.next_power_of_2(n)
+        width = max(1, min(16, 2**20 // block))  # Triton's largest tile
+        _strided[outer, triton.cdiv(inner, width)](v, out, outer, n, inner, BLOCK=block, INNER=width)
     return out
 
 
