@@ -30,6 +30,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import harness
 import references
+from harness import contention
 from harness.executors import MemoryFault, NotSimulated, cpu, execute
 from harness.executors.profile import H200
 
@@ -983,6 +984,40 @@ def test_an_endless_kernel_is_hung():
     execution = execute(lambda: endless[(1,)](torch.zeros(1)), timeout=0.2)
     assert execution.outcome == "hung"
     assert isinstance(execution.error, TimeoutError) and "test_executors.py" in execution.where()
+
+
+@pytest.mark.parametrize("in_main_thread", [True, False])
+def test_time_that_other_programs_take_is_not_the_functions(monkeypatch, in_main_thread):
+    """Until the machine has given the function its time: here at the fifth look."""
+    looks = []
+
+    def withheld(process=None, thread=None):
+        looks.append(thread)
+        return 1000.0 if 1 < len(looks) < 6 else 0.0
+
+    monkeypatch.setattr(contention, "withheld", withheld)
+    outcomes = []
+
+    def work():
+        outcomes.append(execute(lambda: endless[(1,)](torch.zeros(1)), timeout=0.1).outcome)
+
+    if in_main_thread:
+        work()
+    else:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(60)
+    assert outcomes == ["hung"]
+    assert len(looks) >= 6 and len(set(looks)) == 1
+
+
+def test_what_was_withheld_from_a_thread_is_read_from_the_system(tmp_path, monkeypatch):
+    monkeypatch.setattr(contention, "Path", lambda path: tmp_path)
+    assert contention.withheld(7) == 0.0
+    (tmp_path / "7" / "task" / "9").mkdir(parents=True)
+    (tmp_path / "7" / "schedstat").write_text("5000 1500000000 3\n")
+    (tmp_path / "7" / "task" / "9" / "schedstat").write_text("5000 250000000 3\n")
+    assert (contention.withheld(7), contention.withheld(7, 9)) == (1.5, 0.25)
 
 
 def test_a_function_cannot_swallow_its_time_limit():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -185,6 +186,20 @@ def test_a_hang_that_nothing_interrupts_is_ended(runner: Supervised) -> None:
     assert finding.check == "hangs"
     assert finding.message == "did not return within 0.5 s and had to be killed, at k.py:22 in hangs"
     assert verdict.outcome == "ERROR"
+
+
+def test_a_child_that_others_keep_waiting_does_not_hang(runner: Supervised, monkeypatch: Any) -> None:
+    """All of its time is withheld until the 30th look, some seconds after its own are over."""
+    looks: list[float] = []
+
+    def withheld(process: int | None = None, thread: int | None = None) -> float:
+        assert process is not None
+        looks.append(time.time())
+        return looks[:30][-1] - looks[0]
+
+    monkeypatch.setattr("harness.jobs.supervisor.withheld", withheld)
+    assert judged(runner, "hangs", "float32", timeout=1.0).outcome == "ERROR"
+    assert len(looks) > 30
 
 
 def test_an_interrupt_that_was_lost_is_repeated(runner: Supervised) -> None:

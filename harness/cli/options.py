@@ -49,7 +49,13 @@ Seconds = Annotated[
     typer.Option(metavar="S", help="Time to spend on it; with --examples, a cap that ends INCONCLUSIVE"),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the search")]
-Timeout = Annotated[float, typer.Option(metavar="S", help="Seconds after which one launch counts as hanging")]
+Timeout = Annotated[
+    float,
+    typer.Option(
+        metavar="S",
+        help="Seconds after which one launch counts as hanging, without those that other programs take",
+    ),
+]
 Configs = Annotated[
     Literal["some", "all"],
     typer.Option(

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from harness.contention import Allowance
+
 RETRY = 0.25
 """Seconds after which the interruption is repeated, should the function have caught it."""
 
@@ -27,6 +29,7 @@ class Expired(BaseException):
 def time_limit(seconds: float | None) -> Iterator[None]:
     """Raise `Expired` in the block once it has run for ``seconds``; None sets no limit.
 
+    What other programs kept the thread waiting for a processor does not count (harness/contention.py).
     In the main thread by SIGALRM, elsewhere by an exception set from another thread; either reaches Python
     code and interruptible waits, not a single long call into C. An import that the function has begun may end
     first (`GRACE`).
@@ -67,12 +70,12 @@ def _limited(seconds: float) -> Iterator[None]:
 @contextlib.contextmanager
 def _by_signal(seconds: float) -> Iterator[None]:
     armed = True
+    started, allowance = time.monotonic(), Allowance(seconds)
 
     def expire(signum: int, frame: FrameType | None) -> None:
-        if armed and not _importing(frame, started + seconds):
+        if armed and _over(allowance, frame):
             raise Expired
 
-    started = time.monotonic()
     handler = signal.signal(signal.SIGALRM, expire)
     remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds, RETRY)
     try:
@@ -90,7 +93,7 @@ def _by_signal(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _by_thread(seconds: float) -> Iterator[None]:
-    ident, started = threading.get_ident(), time.monotonic()
+    ident, allowance = threading.get_ident(), Allowance(seconds)
     target = ctypes.c_ulong(ident)
     done, lock, thrown = threading.Event(), threading.Lock(), threading.Event()
     throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -100,7 +103,7 @@ def _by_thread(seconds: float) -> Iterator[None]:
         while not done.wait(wait):
             with lock:
                 frame = sys._current_frames().get(ident)
-                if not done.is_set() and not _importing(frame, started + seconds):
+                if not done.is_set() and _over(allowance, frame):
                     thrown.set()
                     throw(target, ctypes.py_object(Expired))
             wait = RETRY
@@ -131,10 +134,14 @@ def _consume(target: ctypes.c_ulong) -> None:
             pass
 
 
-def _importing(frame: FrameType | None, due: float) -> bool:
-    """Whether a thread is within an import, and its time was over less than `GRACE` ago."""
-    if time.monotonic() > due + GRACE:
-        return False
+def _over(allowance: Allowance, frame: FrameType | None) -> bool:
+    """Whether the time of a thread is over; within an import, for `GRACE` too."""
+    left = allowance.left()
+    return left <= 0 and (left < -GRACE or not _importing(frame))
+
+
+def _importing(frame: FrameType | None) -> bool:
+    """Whether a thread is within an import."""
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True

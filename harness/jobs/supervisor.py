@@ -23,6 +23,7 @@ from types import TracebackType
 import msgspec
 
 from harness import journal, records
+from harness.contention import withheld
 from harness.errors import HarnessError
 from harness.jobs.messages import Done, Event, Failed, Job, UnderTest
 from harness.jobs.runner import Died, InternalError, Watch
@@ -49,6 +50,7 @@ class Supervised:
         self.grace = grace
         self.interrupts = 0
         self._child: subprocess.Popen[bytes] | None = None
+        self._withheld = (0.0, 0.0)
         self._folder = tempfile.TemporaryDirectory(prefix="harness-")
         self._journal = Path(self._folder.name) / "journal"
         self._log = Path(self._folder.name) / "log"
@@ -129,7 +131,7 @@ class Supervised:
         under = getattr(job, "under", UnderTest(target=""))
         if entry is None or entry.since < started:
             return
-        age, limit = time.time() - entry.since, under.timeout + self.grace
+        age, limit = time.time() - entry.since - self._kept_waiting(entry), under.timeout + self.grace
         if entry.running and age > limit:
             how = f"did not return within {under.timeout:g} s and had to be killed"
         elif under.device != "cpu" and age > SILENCE * limit:
@@ -141,6 +143,14 @@ class Supervised:
         time.sleep(POLL)
         self._end()
         raise Died("hangs", how + self._where(), entry.text)
+
+    def _kept_waiting(self, entry: journal.Entry) -> float:
+        """Seconds that other programs kept the child from a processor since an entry was first seen."""
+        assert self._child is not None
+        now = withheld(self._child.pid)
+        if self._withheld[0] != entry.since:
+            self._withheld = (entry.since, now)
+        return now - self._withheld[1]
 
     def _death(self, started: float) -> Died:
         """How the child ended, and which case it was launching."""
