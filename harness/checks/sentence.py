@@ -12,6 +12,7 @@ and counted as unbounded. Comparisons are written so that NaN lands in wrong.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -76,11 +77,113 @@ class Judgement:
         """Mask of elements whose only right answer is 0."""
         return (self.lo == 0) & (self.hi == 0) & (self.may == 0)
 
+    @property
+    def right_everywhere(self) -> bool:
+        """Whether every element is right."""
+        return bool(self.right.all())
+
     def accepts(self, got: torch.Tensor) -> torch.Tensor:
         """Mask of right answers among other values of the same output."""
         if self.candidates is not None:
             return _chosen(got, self.candidates)
         return _accepts(got, self.lo, self.hi, self.may, self.largest)
+
+
+class Ordinary(Judgement):
+    """The judgement of finite numbers without flags, far from overflow, each field worked out when it is read.
+
+    Elements nearer to the exact value than any right one may lie from it are right without a look at their range.
+    """
+
+    def __init__(self, got: torch.Tensor, answer: Answer, target: Target, fmt: Format) -> None:
+        largest = fmt.max if target.saturate else torch.inf
+        self.__dict__.update(value=answer.value, t=answer.t, may=answer.may, largest=largest)
+        self.__dict__.update(got=got, fmt=fmt, rounds=target.rounds)
+
+    @functools.cached_property
+    def right_everywhere(self) -> bool:
+        if self.got.numel() == 0:
+            return True
+        if not self.rounds:
+            return float(self.ratio.amax()) <= 1 - _UNSURE or super().right_everywhere
+        return float(self._excess.amax()) < 0 or super().right_everywhere
+
+    @functools.cached_property
+    def right(self) -> torch.Tensor:
+        if not self.rounds:
+            return _between(self.got, *self._range)
+        right = self._excess < 0
+        open_ = ~right
+        value, t, got = (a[open_] for a in (self.value, self.t, self.got))
+        lo, hi = (formats.round_to(end, self.fmt) for end in (value - t, value + t))
+        right[open_] = _between(got, lo, hi)
+        return right
+
+    @functools.cached_property
+    def _excess(self) -> torch.Tensor:
+        """|got - exact| less half an ulp at |exact|: below 0 got is what exact rounds to, and thus right."""
+        error = (self.got - self.value).abs_()
+        error -= formats.half_ulp(self.value, self.fmt)
+        return error
+
+    @functools.cached_property
+    def _range(self) -> tuple[torch.Tensor, torch.Tensor]:
+        lo, hi = self.value - self.t, self.value + self.t
+        return (formats.round_to(lo, self.fmt), formats.round_to(hi, self.fmt)) if self.rounds else (lo, hi)
+
+    @functools.cached_property
+    def lo(self) -> torch.Tensor:
+        return self._range[0]
+
+    @functools.cached_property
+    def hi(self) -> torch.Tensor:
+        return self._range[1]
+
+    @functools.cached_property
+    def allowed(self) -> torch.Tensor:
+        if not self.rounds:
+            return self.t
+        reach = self.value.abs()
+        reach += self.t
+        half = formats.half_ulp(reach, self.fmt)
+        half += self.t
+        return half
+
+    @functools.cached_property
+    def ratio(self) -> torch.Tensor:
+        ratio = self.got - self.value
+        ratio.abs_()
+        ratio /= self.allowed
+        if ratio.numel() and not float(ratio.amax()) < torch.inf:
+            torch.nan_to_num_(ratio, nan=0.0, posinf=torch.inf)  # 0 of 0, where the value is exact
+        return ratio
+
+    @functools.cached_property
+    def decisive(self) -> torch.Tensor:
+        return self.value.abs().sub_(self.t) > self._rounds_to_zero
+
+    @property
+    def only_zero(self) -> torch.Tensor:
+        return self.value.abs().add_(self.t) <= self._rounds_to_zero
+
+    @property
+    def _rounds_to_zero(self) -> float:
+        """The largest number that becomes 0 in the output's format."""
+        return self.fmt.eta / 2 if self.rounds else 0.0
+
+    @functools.cached_property
+    def unspecified(self) -> torch.Tensor:
+        return torch.zeros((), dtype=torch.bool, device=self.value.device).expand(self.value.shape)
+
+    @property
+    def unbounded(self) -> torch.Tensor:
+        return self.unspecified
+
+
+def _between(got: torch.Tensor, lo: torch.Tensor, hi: torch.Tensor) -> torch.Tensor:
+    right: torch.Tensor = lo <= got
+    right &= got <= hi
+    return right
 
 
 class Joined(Judgement):
@@ -100,9 +203,16 @@ class Joined(Judgement):
         field = self.__dict__[name] = self._put_together(name)
         return field
 
+    @property
+    def right_everywhere(self) -> bool:
+        return all(part.right_everywhere for part in self.parts)
+
     def _put_together(self, name: str) -> torch.Tensor:
         return torch.cat([getattr(part, name) for part in self.parts], self.axis)
 
+
+_UNSURE = 2.0**-40
+"""Below 1 - this, a ratio computed in float64 says that an error is within its bound; more, and the ends decide."""
 
 _FIELDS = frozenset(item.name for item in dataclasses.fields(Judgement))
 
@@ -152,48 +262,21 @@ def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
 
 def _judge_ordinary(got: torch.Tensor, answer: Answer, target: Target) -> Judgement | None:
     """The same in fewer steps, for floating-point numbers that are all finite, without flags, far from overflow."""
-    value, t, fmt = answer.value, answer.t, target.fmt
-    if target.kind != "number" or fmt is None or answer.flagged or not isinstance(value, torch.Tensor):
+    fmt = target.fmt
+    if target.kind != "number" or fmt is None or answer.flagged or not isinstance(answer.value, torch.Tensor):
         return None
-    largest = _magnitude(value) + float(t.amax()) if value.numel() else 0.0
-    if not (largest < fmt.max and _magnitude(got) <= fmt.max):
+    if not answer.most < fmt.max:
         return None
-    lo, hi = value - t, value + t
-    if target.rounds:
-        lo, hi = formats.round_to(lo, fmt), formats.round_to(hi, fmt)
-    right = lo <= got
-    right &= got <= hi
-    allowed = _allowed(value, t, target)
-    ratio = got - value
-    ratio.abs_()
-    ratio /= allowed
-    if not float(ratio.amax() if ratio.numel() else 0.0) < torch.inf:
-        torch.nan_to_num_(ratio, nan=0.0, posinf=torch.inf)  # 0 of 0, where the value is exact
-    includes_zero = lo <= 0
-    includes_zero &= hi >= 0
-    nowhere = torch.zeros((), dtype=torch.bool, device=value.device).expand(value.shape)
-    return Judgement(
-        right=right,
-        lo=lo,
-        hi=hi,
-        ratio=ratio,
-        allowed=allowed,
-        value=value,
-        t=t,
-        may=answer.may,
-        unspecified=nowhere,
-        unbounded=nowhere,
-        decisive=~includes_zero,
-        largest=fmt.max if target.saturate else torch.inf,
-    )
+    judged = Ordinary(got, answer, target, fmt)
+    return judged if judged.right_everywhere or _magnitude(got) <= fmt.max else None
 
 
 def _magnitude(a: torch.Tensor) -> float:
     """The largest |a|; NaN where there is one."""
     if a.numel() == 0:
         return 0.0
-    low, high = torch.aminmax(a)
-    return max(float(high), -float(low)) if bool(low <= high) else float("nan")
+    low, high = float(a.amin()), float(a.amax())
+    return max(high, -low) if low <= high else float("nan")
 
 
 def _allowed(value: torch.Tensor, t: torch.Tensor, target: Target) -> torch.Tensor:

@@ -6,6 +6,7 @@ Both offer the same few functions, so that every rule of the algebra is written 
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
@@ -20,6 +21,9 @@ Array = Any
 
 _TOGETHER = 1 << 16
 """Elements of an array that is worked on a part at a time, so that it stays in a cache."""
+
+_REMEMBERED = 16
+"""Arrays whose extremes are remembered."""
 
 LARGEST_MAGNITUDE = 1 << 14
 """Exponent beyond which no function of an mpmath number is evaluated: of arguments that are exponentials."""
@@ -72,6 +76,9 @@ class Float64:
         "cos": torch.cos,
     }
 
+    def __init__(self) -> None:
+        self._extremes: dict[int, tuple[weakref.ref[torch.Tensor], int, tuple[float, float]]] = {}
+
     def leaf(self, values: torch.Tensor) -> torch.Tensor:
         """Exact values of an input, [any shape], as they are."""
         return values
@@ -95,19 +102,36 @@ class Float64:
 
     def within(self, v: torch.Tensor, t: Array, limit: float) -> bool:
         """Whether certainly |v| + t < limit everywhere; False wherever something is infinite or NaN."""
+        return self.most(v, t) < limit
+
+    def most(self, v: torch.Tensor, t: Array) -> float:
+        """What |v| + t nowhere exceeds; NaN where something is NaN."""
         if v.numel() == 0:
-            return True
-        low, high = torch.aminmax(v)
-        most = float(t.amax()) if isinstance(t, torch.Tensor) else t
-        return bool(float(high) + most < limit and most - float(low) < limit)
+            return 0.0
+        low, high = self.extremes(v)
+        return (high if high >= -low else -low) + self._largest(t)
 
     def beyond(self, v: torch.Tensor, t: Array, limit: float) -> bool:
         """Whether all v have one sign and certainly |v| - t >= limit; False may be wrong."""
         if v.numel() == 0:
             return True
-        low, high = (float(end) for end in torch.aminmax(v))
+        low, high = self.extremes(v)
         least = low if low > 0 else -high
-        return least - (float(t.amax()) if isinstance(t, torch.Tensor) else t) >= limit
+        return least >= limit and least - self._largest(t) >= limit
+
+    def extremes(self, a: torch.Tensor) -> tuple[float, float]:
+        """The least and the largest element, both NaN where there is one; remembered of the last few arrays."""
+        known = self._extremes.get(id(a))
+        if known is not None and known[0]() is a and known[1] == a._version:
+            return known[2]
+        if len(self._extremes) >= _REMEMBERED:
+            self._extremes.clear()
+        found = float(a.amin()), float(a.amax())
+        self._extremes[id(a)] = (weakref.ref(a), a._version, found)
+        return found
+
+    def _largest(self, t: Array) -> float:
+        return float(t.amax()) if isinstance(t, torch.Tensor) else t
 
     def flags(self, mask: torch.Tensor, flag: int) -> torch.Tensor:
         return mask.to(torch.uint8) * flag

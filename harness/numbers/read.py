@@ -6,6 +6,7 @@ and the flags of what else is right, for every element of one output.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,7 @@ class Answer:
     may: flags (uint8), LOST where the reading does not know the answer. t is never NaN nor negative, 0 where
     the value is not finite, and inf where nothing can be said. radius: the share of t by which the value may
     be off, which t includes. flagged: whether some may is not 0. numbered: whether the definition asked for
-    the positions along some axis.
+    the positions along some axis. most: |value| + t nowhere exceeds it, if it is known (else NaN).
     """
 
     value: Any
@@ -45,6 +46,7 @@ class Answer:
     radius: float = 0.0
     flagged: bool = True
     numbered: bool = False
+    most: float = float("nan")
 
     @property
     def lost(self) -> bool:
@@ -68,7 +70,8 @@ def read_float64(
     radius = max(ORACLE_SHARE, held(share(model, FLOAT64_U, terms(arguments.values()))))
     answers = []
     for number, shape in zip(_evaluate(definition, arguments, reading, len(shapes)), shapes, strict=True):
-        t = reading.backend.filled(number.t * (1 + (radius if radius < 1 else ORACLE_SHARE)), number.v)
+        inflation = 1 + (radius if radius < 1 else ORACLE_SHARE)
+        t = reading.backend.filled(number.t * inflation, number.v)
         may = number.may
         if may is not None and number.beyond is not None:
             may = torch.where(number.beyond, may & ~LOST, may)
@@ -76,7 +79,8 @@ def read_float64(
         shape = tuple(number.v.shape) if shape is None else shape
         value, t = number.v.reshape(shape), t.reshape(shape)
         flagged, numbered = may is not None, bool(reading.numbered)
-        answers.append(Answer(value, t, flags.reshape(shape), None, radius, flagged, numbered))
+        most = math.nan if flagged else reading.backend.most(number.v, number.t) * inflation
+        answers.append(Answer(value, t, flags.reshape(shape), None, radius, flagged, numbered, most))
     return answers
 
 
