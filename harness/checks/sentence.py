@@ -95,6 +95,10 @@ class Ordinary(Judgement):
     Elements nearer to the exact value than any right one may lie from it are right without a look at their range.
     """
 
+    got: torch.Tensor
+    fmt: Format
+    rounds: bool
+
     def __init__(self, got: torch.Tensor, answer: Answer, target: Target, fmt: Format) -> None:
         largest = fmt.max if target.saturate else torch.inf
         self.__dict__.update(value=answer.value, t=answer.t, may=answer.may, largest=largest)
@@ -160,11 +164,13 @@ class Ordinary(Judgement):
 
     @functools.cached_property
     def decisive(self) -> torch.Tensor:
-        return self.value.abs().sub_(self.t) > self._rounds_to_zero
+        decisive: torch.Tensor = self.value.abs().sub_(self.t) > self._rounds_to_zero
+        return decisive
 
     @property
     def only_zero(self) -> torch.Tensor:
-        return self.value.abs().add_(self.t) <= self._rounds_to_zero
+        only_zero: torch.Tensor = self.value.abs().add_(self.t) <= self._rounds_to_zero
+        return only_zero
 
     @property
     def _rounds_to_zero(self) -> float:

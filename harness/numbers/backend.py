@@ -16,6 +16,7 @@ import torch
 
 from harness import formats
 from harness.formats import Format
+from harness.numbers.share import Share
 
 Array = Any
 
@@ -30,7 +31,12 @@ LARGEST_MAGNITUDE = 1 << 14
 
 
 class Backend(Protocol):
-    """Elementwise functions and reductions (which keep their axis) on one kind of array."""
+    """Elementwise functions and reductions (which keep their axis) on one kind of array.
+
+    shares: whether errors that are a share of |v| are kept as that, see :class:`harness.numbers.share.Share`.
+    """
+
+    shares: bool
 
     def leaf(self, values: torch.Tensor) -> Array: ...
     def scalar(self, value: float) -> Any: ...
@@ -40,6 +46,8 @@ class Backend(Protocol):
     def any(self, mask: Array) -> bool: ...
     def within(self, v: Array, t: Array, limit: float) -> bool: ...
     def beyond(self, v: Array, t: Array, limit: float) -> bool: ...
+    def most(self, v: Array, t: Array) -> float: ...
+    def nonnegative(self, a: Array) -> bool: ...
     def flags(self, mask: Array, flag: int) -> Array: ...
     def isnan(self, a: Array) -> Array: ...
     def isinf(self, a: Array) -> Array: ...
@@ -47,6 +55,7 @@ class Backend(Protocol):
     def maximum(self, a: Array, b: Array) -> Array: ...
     def minimum(self, a: Array, b: Array) -> Array: ...
     def absolute(self, a: Array) -> Array: ...
+    def sign(self, a: Array) -> Array: ...
     def divide(self, a: Array, b: Array) -> Array: ...
     def apply(self, name: str, a: Array) -> Array: ...
     def sum(self, a: Array, dim: int) -> Array: ...
@@ -63,6 +72,8 @@ class Backend(Protocol):
 
 class Float64:
     """float64 tensors on one device: the everyday oracle."""
+
+    shares = True
 
     _UNARY: ClassVar[dict[str, Callable[[torch.Tensor], torch.Tensor]]] = {
         "exp": torch.exp,
@@ -109,7 +120,8 @@ class Float64:
         if v.numel() == 0:
             return 0.0
         low, high = self.extremes(v)
-        return (high if high >= -low else -low) + self._largest(t)
+        size = high if high >= -low else -low
+        return size + (t.at(size) if isinstance(t, Share) else self._largest(t))
 
     def beyond(self, v: torch.Tensor, t: Array, limit: float) -> bool:
         """Whether all v have one sign and certainly |v| - t >= limit; False may be wrong."""
@@ -119,16 +131,25 @@ class Float64:
         least = low if low > 0 else -high
         return least >= limit and least - self._largest(t) >= limit
 
+    def nonnegative(self, a: torch.Tensor) -> bool:
+        """Whether a is remembered to hold no number below 0; False may be wrong."""
+        known = self._remembered(a)
+        return known is not None and known[0] >= 0
+
     def extremes(self, a: torch.Tensor) -> tuple[float, float]:
         """The least and the largest element, both NaN where there is one; remembered of the last few arrays."""
-        known = self._extremes.get(id(a))
-        if known is not None and known[0]() is a and known[1] == a._version:
-            return known[2]
+        known = self._remembered(a)
+        if known is not None:
+            return known
         if len(self._extremes) >= _REMEMBERED:
             self._extremes.clear()
         found = float(a.amin()), float(a.amax())
         self._extremes[id(a)] = (weakref.ref(a), a._version, found)
         return found
+
+    def _remembered(self, a: torch.Tensor) -> tuple[float, float] | None:
+        known = self._extremes.get(id(a))
+        return known[2] if known is not None and known[0]() is a and known[1] == a._version else None
 
     def _largest(self, t: Array) -> float:
         return float(t.amax()) if isinstance(t, torch.Tensor) else t
@@ -154,6 +175,10 @@ class Float64:
     def absolute(self, a: torch.Tensor) -> torch.Tensor:
         """|a| as a value; abs(a) is what allowed errors are made of."""
         return a.abs()
+
+    def sign(self, a: torch.Tensor) -> torch.Tensor:
+        """1, 0 or -1."""
+        return torch.sign(a)
 
     def divide(self, a: Array, b: Array) -> torch.Tensor:
         return torch.true_divide(_tensor_like(a, b), b)
@@ -261,6 +286,8 @@ class Float64:
 class Multiprecision:
     """mpmath numbers in NumPy object arrays, in a private context of ``precision`` bits."""
 
+    shares = False
+
     def __init__(self, precision: int) -> None:
         self.context = mpmath.MPContext()
         self.context.prec = precision
@@ -313,6 +340,12 @@ class Multiprecision:
     def beyond(self, v: np.ndarray, t: Array, limit: float) -> bool:
         return False
 
+    def most(self, v: np.ndarray, t: Array) -> float:
+        return float("nan")
+
+    def nonnegative(self, a: np.ndarray) -> bool:
+        return False
+
     def flags(self, mask: np.ndarray, flag: int) -> np.ndarray:
         return mask.astype(np.uint8) * np.uint8(flag)
 
@@ -333,6 +366,9 @@ class Multiprecision:
 
     def absolute(self, a: np.ndarray) -> np.ndarray:
         return abs(a)
+
+    def sign(self, a: np.ndarray) -> np.ndarray:
+        return np.asarray(np.frompyfunc(self.context.sign, 1, 1)(a), dtype=object)
 
     def divide(self, a: Array, b: Array) -> np.ndarray:
         return np.asarray(self._divide(a, b), dtype=object)

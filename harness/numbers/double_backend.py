@@ -18,6 +18,8 @@ _MOST_PRODUCTS = 1 << 20
 class DoubleDouble(Float64):
     """:class:`Float64` for allowed errors, which are tensors; the same in double-double for values."""
 
+    shares = False
+
     def leaf(self, values: torch.Tensor) -> Any:
         return Double(values)
 
@@ -43,6 +45,12 @@ class DoubleDouble(Float64):
 
     def beyond(self, v: Any, t: Array, limit: float) -> bool:
         return super().beyond(_word(v), _word(t), limit)
+
+    def nonnegative(self, a: Any) -> bool:
+        return False
+
+    def sign(self, a: Any) -> torch.Tensor:
+        return super().sign(_word(a))
 
     def isnan(self, a: Any) -> torch.Tensor:
         return torch.isnan(_word(a))

@@ -22,8 +22,12 @@ from harness.numbers.number import (
     joined,
     rounding,
     settle,
+    uniform,
     with_underflow,
 )
+
+_LONGEST = 6
+"""Terms of a series that take longer than the function itself."""
 
 
 def exp(a: Number) -> Number:
@@ -39,33 +43,24 @@ def exp(a: Number) -> Number:
     reading, xp = a.reading, a.reading.backend
     model = reading.model
     v = xp.apply("exp", a.v)
-    spread: Array = 0.0
-    if not a.exact:
-        spread = xp.apply("expm1", xp.filled(a.t, v))
-        far = None if xp.within(spread, 0.0, 1.0) else spread > 1
-        spread *= v
-        if far is not None and xp.any(far):
-            # Where v underflows in this reading, v + spread need not.
-            spread = xp.where(far, xp.apply("exp", a.v + a.t) - v, spread)
-    shift = abs(a.v)
-    scaled = a.origin if model.exp == "scaled" else None
-    if scaled is not None:
-        shift = xp.maximum(shift, abs(scaled[0].v) + abs(scaled[1].v))
-    shift += a.t
-    shift *= model.log2e_rounding * model.u
     in_range = xp.within(v, 0.0, model.overflow)
-    overflows = None if in_range else a.v - a.t - shift > math.log(model.overflow)
-    moved = v + spread
-    moved *= shift
-    shift *= moved
-    moved += shift
-    moved += spread
-    t = rounding(v, moved, model.errors["exp"] * model.u)
-    t = with_underflow(reading, v, t, model.underflow("exp"))
-    if overflows is not None:
-        t = xp.where(overflows, xp.minimum(t, v / 2), t)
-    if scaled is None:
-        t = xp.where((a.v == 0) & (a.t == 0), xp.scalar(0.0), t)
+    overflows = None
+    t = _exp_series(a, v) if in_range else None
+    if t is None:
+        spread, shift = _exp_spread(a, v), _exp_shift(a)
+        size = abs(a.v) + a.t if model.exp != "scaled" or a.origin is None else None
+        overflows = None if in_range else a.v - a.t - shift > math.log(model.overflow)
+        moved = v + spread
+        moved *= shift
+        shift *= moved
+        moved += shift
+        moved += spread
+        t = rounding(v, moved, model.errors["exp"] * model.u)
+        t = with_underflow(reading, v, t, model.underflow("exp"))
+        if overflows is not None:
+            t = xp.where(overflows, xp.minimum(t, v / 2), t)
+        if size is not None:
+            t *= xp.sign(size)
     may = None
     if a.may is not None:
         may = a.may & (PINF | NAN | UNSPECIFIED | LOST)
@@ -79,6 +74,65 @@ def exp(a: Number) -> Number:
             beyond = beyond & ((a.may & LOST) == 0)
             may = joined(may, xp.flags(beyond & ((a.may & NINF) != 0), UNSPECIFIED))
     return settle(reading, v, t, may, finite_operands=lambda: xp.isfinite(a.v), beyond=beyond)
+
+
+def _exp_spread(a: Number, v: Array) -> Array:
+    """|v|·expm1(ta)."""
+    xp = a.reading.backend
+    if a.exact:
+        return 0.0
+    spread = xp.apply("expm1", xp.filled(a.t, v))
+    far = None if xp.within(spread, 0.0, 1.0) else spread > 1
+    spread *= v
+    if far is not None and xp.any(far):
+        # Where v underflows in this reading, v + spread need not.
+        spread = xp.where(far, xp.apply("exp", a.v + a.t) - v, spread)
+    return spread
+
+
+def _exp_shift(a: Number) -> Array:
+    """λu(|x| + ta), or what takes its place where the argument is scaled before the subtraction."""
+    xp, model = a.reading.backend, a.reading.model
+    shift = abs(a.v)
+    if model.exp == "scaled" and a.origin is not None:
+        shift = xp.maximum(shift, abs(a.origin[0].v) + abs(a.origin[1].v))
+    shift += a.t
+    shift *= model.log2e_rounding * model.u
+    return shift
+
+
+def _exp_series(a: Number, v: Array) -> Array | None:
+    """The allowed error of exp as a power series in |x| times v, where ta is a share k of |x|.
+
+    With s = σ|x|, σ = λu(1 + k): v·(c u + (1 + c u)·((1 + E)(s + s²) + E)), E = expm1(k|x|). The coefficient of
+    |x|ⁿ in the last bracket is at most (k + σ)ⁿ; terms stop where what follows is no digit of the sum.
+    None where another rule applies, or where the series is long.
+    """
+    reading, xp = a.reading, a.reading.backend
+    model, error = reading.model, uniform(a)
+    if not xp.shares or error is None or error.least or (model.exp == "scaled" and a.origin is not None):
+        return None
+    k, c = error.share, model.errors["exp"] * model.u
+    sigma = model.log2e_rounding * model.u * (1 + k)
+    step = (k + sigma) * xp.most(a.v, 0.0)
+    terms = next((n for n in range(1, _LONGEST) if step**n <= 2.0**-54), 0)
+    if not terms:
+        return None
+
+    def coefficient(n: int) -> float:
+        powers = [k**i / math.factorial(i) if i >= 0 else 0.0 for i in (n, n - 1, n - 2)]
+        return (1 + c) * (powers[0] + sigma * powers[1] + sigma * sigma * powers[2])
+
+    size = abs(a.v)
+    t = size * coefficient(terms)
+    for n in range(terms - 1, 0, -1):
+        t += coefficient(n)
+        t *= size
+    t += c
+    t *= v
+    t = with_underflow(reading, v, t, model.underflow("exp"))
+    t *= xp.sign(size)
+    return t
 
 
 def log(a: Number) -> Number:
@@ -232,4 +286,4 @@ def absolute(a: Number) -> Number:
     may = None
     if a.may is not None:
         may = (a.may & (NAN | UNSPECIFIED | LOST)) | xp.flags((a.may & (PINF | NINF)) != 0, PINF)
-    return Number(a.reading, xp.absolute(a.v), a.t, may)
+    return Number(a.reading, xp.absolute(a.v), a.error, may)

@@ -12,8 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from harness.numbers.backend import Array, Backend
 from harness.numbers.model import Model, compound
+from harness.numbers.share import NO_ERROR, Share
 
 FAR = 2.0**1000
 """Magnitude beyond which the float64 reading keeps no value, as no narrower format comes near it."""
@@ -37,40 +40,56 @@ class Reading:
 
     def constant(self, value: float) -> Number:
         """A Python scalar: exact value, t = |fl32(s) - s|."""
-        return Number(self, self.backend.constant(value), self.model.constant_error(value))
+        error = self.model.constant_error(value)
+        number = Number(self, self.backend.constant(value), error)
+        if error and self.backend.shares:
+            number.share = Share(error / abs(value))
+        return number
 
 
 class Number:
     """An array of values v with allowed errors t (an array that broadcasts to v's shape, or a Python float,
-    0.0 where all are exact) and flags, of v's shape.
+    0.0 where all are exact) and flags, of v's shape. share: t as a share of |v|, if it is one everywhere.
 
     ``origin`` remembers the operands of a subtraction, for the error of exp2(x c - m c). ``beyond`` is a mask
     of LOST elements, held as ±inf, of which only the sign is known and that they exceed FAR: enough of a
     result in any narrower format, and of a divisor.
     """
 
-    __slots__ = ("beyond", "may", "origin", "reading", "t", "v")
+    __slots__ = ("_t", "beyond", "may", "origin", "reading", "share", "v")
 
     def __init__(
         self,
         reading: Reading,
         v: Array,
-        t: Array,
+        t: Array | Share,
         may: Array | None = None,
         origin: tuple[Number, Number] | None = None,
         beyond: Array | None = None,
     ) -> None:
         self.reading = reading
         self.v = v
-        self.t = t
+        self.share = t if isinstance(t, Share) else None
+        self._t = t
         self.may = None if may is None else reading.backend.filled(may, v)
         self.origin = origin
         self.beyond = beyond
 
     @property
+    def t(self) -> Array:
+        if isinstance(self._t, Share):
+            self._t = self._t.of(self.v)
+        return self._t
+
+    @property
+    def error(self) -> Array | Share:
+        """t, or the share of |v| that it is."""
+        return self.share or self._t
+
+    @property
     def exact(self) -> bool:
         """Whether no element carries an error."""
-        return is_zero(self.t)
+        return is_zero(self._t)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -89,7 +108,7 @@ class Number:
         return _add(coerce(self.reading, other), self, -1)
 
     def __neg__(self) -> Number:
-        return Number(self.reading, -self.v, self.t, _negated(self.may), beyond=self.beyond)
+        return Number(self.reading, -self.v, self.error, _negated(self.may), beyond=self.beyond)
 
     def __mul__(self, other: Any) -> Number:
         return _multiply(self, coerce(self.reading, other))
@@ -139,9 +158,18 @@ class Number:
         raise TypeError("a definition may not branch on a number; use where(condition, a, b)")
 
     def __getitem__(self, index: Any) -> Number:
-        t = self.t if isinstance(self.t, float) else self.reading.backend.filled(self.t, self.v)[index]
+        t = self.error
+        if not isinstance(t, float | Share):
+            t = self.reading.backend.filled(t, self.v)[index]
         may, beyond = (None if mask is None else mask[index] for mask in (self.may, self.beyond))
         return Number(self.reading, self.v[index], t, may, beyond=beyond)
+
+
+def uniform(a: Number) -> Share | None:
+    """The error of an operand as a share of its magnitude, 0 where it is exact; None where it is no share."""
+    if a.reading.model.flush == "all" and operand_error(a) is not a.t:
+        return None
+    return NO_ERROR if a.exact else a.share
 
 
 def is_zero(t: Array) -> bool:
@@ -198,7 +226,7 @@ def both_finite(a: Number, b: Number) -> Callable[[], Array]:
 def settle(
     reading: Reading,
     v: Array,
-    t: Array,
+    t: Array | Share,
     may: Array | None = None,
     *,
     finite_operands: Callable[[], Array] | None = None,
@@ -214,6 +242,8 @@ def settle(
     if xp.within(v, t, threshold):
         return Number(reading, v, t, may, origin, beyond)
     finite = xp.isfinite(v)
+    if isinstance(t, Share):
+        t = t.of(v)
     if not is_zero(t):
         t = xp.filled(t, v)
         t = xp.where(finite, xp.where(xp.isnan(t), xp.scalar(math.inf), t), xp.scalar(0.0))
@@ -229,6 +259,9 @@ def settle(
 def rounding(v: Array, spread: Array, relative: float) -> Array:
     """spread + relative·(|v| + spread): errors so far and a rounding, in a new array of v's shape."""
     t = abs(v)
+    if isinstance(t, torch.Tensor) and isinstance(spread, torch.Tensor):
+        t *= relative
+        return t.add_(spread, alpha=1 + relative)
     if is_zero(spread):
         t *= relative
         return t
@@ -279,8 +312,11 @@ def _add(a: Number, b: Number, sign: int) -> Number:
     if sign < 0:
         b = -b
     v = a.v + b.v
-    spread = operand_error(a) + operand_error(b)
-    t = rounding(v, spread, model.u)
+    t: Array | Share
+    if a.exact and b.exact and xp.shares and model.flush != "all":
+        t = Share(model.u, 0.0)
+    else:
+        t = rounding(v, operand_error(a) + operand_error(b), model.u)
     if model.flush == "all":
         t = with_underflow(reading, v, t, model.tiny)
     may = combined(a.may, b.may)
@@ -307,16 +343,7 @@ def _multiply(a: Number, b: Number) -> Number:
     """a · b: |a|tb + |b|ta + ta·tb, then rounding and underflow."""
     reading, xp = a.reading, a.reading.backend
     v = a.v * b.v
-    ta, tb = operand_error(a), operand_error(b)
-    spread: Array = 0.0
-    if not is_zero(tb):
-        spread = spread + abs(a.v) * tb
-    if not is_zero(ta):
-        spread = spread + abs(b.v) * ta
-    if not (is_zero(ta) or is_zero(tb)):
-        spread = spread + ta * tb
-    t = rounding(v, spread, reading.model.u)
-    t = with_underflow(reading, v, t, reading.model.underflow())
+    t = _product_share(a, b) or _product_error(v, a, b)
     may = combined(a.may, b.may, NAN | UNSPECIFIED | LOST)
     if a.may is not None:
         may = joined(may, _infinity_times(a.may, b, xp))
@@ -327,6 +354,30 @@ def _multiply(a: Number, b: Number) -> Number:
             if not other.exact:
                 may = joined(may, _infinite_times_uncertain(factor, other))
     return settle(reading, v, t, may, finite_operands=both_finite(a, b))
+
+
+def _product_share(a: Number, b: Number) -> Share | None:
+    """The error of a product of numbers whose own errors are shares of them, without an absolute part."""
+    model, first, second = a.reading.model, uniform(a), uniform(b)
+    if not a.reading.backend.shares or model.flush == "all":
+        return None
+    if first is None or second is None or first.least or second.least:
+        return None
+    spread = first.share + second.share + first.share * second.share
+    return Share(spread + model.u * (1 + spread), model.underflow())
+
+
+def _product_error(v: Array, a: Number, b: Number) -> Array:
+    ta, tb = operand_error(a), operand_error(b)
+    spread: Array = 0.0
+    if not is_zero(tb):
+        spread = spread + abs(a.v) * tb
+    if not is_zero(ta):
+        spread = spread + abs(b.v) * ta
+    if not (is_zero(ta) or is_zero(tb)):
+        spread = spread + ta * tb
+    t = rounding(v, spread, a.reading.model.u)
+    return with_underflow(a.reading, v, t, a.reading.model.underflow())
 
 
 def _infinite_times_uncertain(a: Number, b: Number) -> Array:

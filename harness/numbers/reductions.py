@@ -23,6 +23,7 @@ from harness.numbers.number import (
     joined,
     operand_error,
     settle,
+    uniform,
 )
 
 
@@ -42,10 +43,16 @@ def sum(
     model = reading.model
     dim, n = axis_of(x, dim)
     x = _present(x, where, 0.0)
-    errors = operand_error(x)
     v = xp.sum(x.v, dim)
-    spread = 0.0 if is_zero(errors) else xp.sum(xp.filled(errors, x.v), dim)
-    magnitudes = xp.sum(abs(x.v), dim) + spread
+    magnitudes = v if xp.nonnegative(x.v) else xp.sum(abs(x.v), dim)
+    error = uniform(x)
+    spread: Array = 0.0
+    if error is None:
+        errors = operand_error(x)
+        spread = 0.0 if is_zero(errors) else xp.sum(xp.filled(errors, x.v), dim)
+    elif not x.exact:
+        spread = error.share * magnitudes + n * error.least
+    magnitudes = magnitudes + spread
     t = spread + model.growth(n) * magnitudes
     if model.flush == "all":
         t = t + xp.where(xp.any_along(flushable(x), dim), xp.scalar(n * model.tiny), xp.scalar(0.0))
@@ -226,7 +233,9 @@ def _present(x: Number, where: Array | None, absent: float) -> Number:
         return x
     xp = x.reading.backend
     zero = xp.scalar(0.0)
-    t = x.t if x.exact else xp.where(where, xp.filled(x.t, x.v), zero)
+    t = x.error
+    if not x.exact and (x.share is None or x.share.least or absent):
+        t = xp.where(where, xp.filled(x.t, x.v), zero)
     may = None if x.may is None else x.may * xp.flags(where, 1)
     return Number(x.reading, xp.where(where, x.v, xp.scalar(absent)), t, may)
 
