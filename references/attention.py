@@ -11,7 +11,6 @@ normaliser adds up the float32 ones. Nothing else is: q·kᵀ leaves the tensor 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,12 +18,11 @@ from harness.contracts import Output, Tensor, contract
 from harness.numbers import (
     Number,
     log_sum_exp,
-    looser,
-    matmul,
     positions,
     repeat_interleave,
     reshape,
     rounded,
+    scaled_matmul,
     softmax_average,
     transpose,
 )
@@ -97,10 +95,7 @@ _AVERAGE = {
 def _scores(q: Number, k: Number, scale: float) -> Number:
     """scale·q kᵀ [B, H, S, T]; scale multiplies q, or the product, or its square root q and k."""
     k = transpose(repeat_interleave(k, _group(q, k), 1))
-    scores = matmul(rounded(q * scale, "scaled_query"), k)
-    scores = looser(scores, rounded(matmul(q, k), "product") * scale)
-    if scale > 0:
-        scores = looser(scores, matmul(q * math.sqrt(scale), k * math.sqrt(scale)))
+    scores = scaled_matmul(q, k, scale, operand="scaled_query", product="product")
     return rounded(scores, "scores")
 
 

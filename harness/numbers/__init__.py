@@ -17,6 +17,7 @@ from harness.numbers.model import Dot, Model, oracle_model
 from harness.numbers.number import Number, scalar
 from harness.numbers.read import Answer, read_exactly, read_float64
 from harness.numbers.reductions import amax, amin, cumsum, mean, prod, sum
+from harness.numbers.scaled_dots import scaled_matmul
 from harness.numbers.selection import isfinite, isnan, maximum, minimum, rounded, sigmoid, where
 from harness.numbers.shaping import (
     argmax,
@@ -75,6 +76,7 @@ __all__ = [
     "rounded",
     "rsqrt",
     "scalar",
+    "scaled_matmul",
     "sigmoid",
     "sin",
     "softmax_average",

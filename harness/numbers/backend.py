@@ -47,6 +47,7 @@ class Backend(Protocol):
     def within(self, v: Array, t: Array, limit: float) -> bool: ...
     def beyond(self, v: Array, t: Array, limit: float) -> bool: ...
     def most(self, v: Array, t: Array) -> float: ...
+    def extremes(self, a: Array) -> tuple[float, float]: ...
     def nonnegative(self, a: Array) -> bool: ...
     def flags(self, mask: Array, flag: int) -> Array: ...
     def isnan(self, a: Array) -> Array: ...
@@ -137,13 +138,13 @@ class Float64:
         return known is not None and known[0] >= 0
 
     def extremes(self, a: torch.Tensor) -> tuple[float, float]:
-        """The least and the largest element, both NaN where there is one; remembered of the last few arrays."""
+        """The least and the largest element, both NaN where there is one, 0 of none; remembered of the last few arrays."""
         known = self._remembered(a)
         if known is not None:
             return known
         if len(self._extremes) >= _REMEMBERED:
             self._extremes.clear()
-        found = float(a.amin()), float(a.amax())
+        found = (float(a.amin()), float(a.amax())) if a.numel() else (0.0, 0.0)
         self._extremes[id(a)] = (weakref.ref(a), a._version, found)
         return found
 
@@ -342,6 +343,9 @@ class Multiprecision:
 
     def most(self, v: np.ndarray, t: Array) -> float:
         return float("nan")
+
+    def extremes(self, a: np.ndarray) -> tuple[float, float]:
+        return float("nan"), float("nan")
 
     def nonnegative(self, a: np.ndarray) -> bool:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from harness.numbers.backend import Array
-from harness.numbers.model import compound
+from harness.numbers.model import Model, compound
 from harness.numbers.number import (
     LOST,
     NAN,
@@ -35,7 +35,6 @@ def matmul(a: Number, b: Number, *, start: Number | None = None, partials: str |
     reading, xp = a.reading, a.reading.backend
     model, dot = reading.model, reading.model.dot
     k = a.shape[-1]
-    depth = max(1, min(k, model.depth)) if isinstance(model.depth, int) else k
     v = xp.matmul(a.v, b.v)
     size_a, size_b = abs(a.v), abs(b.v)
     error_a, error_b = reduced(a, size_a), reduced(b, size_b)
@@ -45,16 +44,16 @@ def matmul(a: Number, b: Number, *, start: Number | None = None, partials: str |
         spread = spread + xp.matmul(size_a, xp.filled(error_b, size_b))
     if not is_zero(error_a):
         spread = spread + xp.matmul(xp.filled(error_a, size_a), size_b + error_b)
-    growth = compound(depth * max(dot.c, 1.0), model.u)
-    growth = (min(growth, k * model.u) if dot.c <= 1 else growth) + dot.extra
-    terms = products + spread
+    growth = dot_growth(model, k)
+    terms = products if is_zero(spread) else products + spread
     if start is not None:
         growth += model.u * max(dot.c, 1.0)
         v = v + start.v
         terms = terms + abs(start.v) + operand_error(start)
         spread = spread + operand_error(start)
-    t = spread + growth * terms
-    t = t + k * model.underflow() * (_flushable(a, b, start) if model.flush == "all" else 1)
+    t = growth * terms
+    t += spread
+    t += k * model.underflow() * (_flushable(a, b, start) if model.flush == "all" else 1)
     threshold, stored = model.overflow, model.roundings.get(partials or "")
     if stored is not None:
         t = t + stored.u * (terms + t) + k * stored.eta
@@ -74,6 +73,13 @@ def matmul(a: Number, b: Number, *, start: Number | None = None, partials: str |
         return ~infinite if start is None else ~infinite & xp.isfinite(start.v)
 
     return settle(reading, v, t, may, finite_operands=finite_operands)
+
+
+def dot_growth(model: Model, k: int) -> float:
+    """Error of a dot of k terms relative to the sum of their magnitudes."""
+    depth, dot = max(1, min(k, model.depth)) if isinstance(model.depth, int) else k, model.dot
+    growth = compound(depth * max(dot.c, 1.0), model.u)
+    return (min(growth, k * model.u) if dot.c <= 1 else growth) + dot.extra
 
 
 def _flushable(a: Number, b: Number, start: Number | None) -> Array:
