@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ import torch
 from harness import formats
 from harness.arithmetic import Arithmetic
 from harness.case import Case, situation_of
-from harness.checks.sentence import Joined, Judgement, Target, judge
+from harness.checks.sentence import Joined, Judgement, Later, Ordinary, Target, judge
 from harness.contracts import Contract, written
 from harness.errors import HarnessError
 from harness.formats import Format
@@ -184,9 +184,13 @@ def _read(
     model: Model,
     shapes: list[tuple[int, ...] | None],
     tier: int,
+    *,
+    brief: bool = False,
 ) -> list[Answer]:
     """Read a definition; what it raises is the definition's mistake, not the kernel's."""
     try:
+        if brief:
+            return read_float64(contract.definition, call, model, shapes, brief=True)
         return _READINGS[tier](contract.definition, call, model, shapes)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, RuntimeError) as error:
         raise HarnessError(
@@ -248,7 +252,13 @@ class _Launch:
             for target, tensor in zip(self.wanted, got, strict=True)
         ]
         call = arguments(self.contract, self.case, part.inputs(self.exact), got)
-        answers = _read(self.contract, call, self.model, shapes, tier)
+        read = functools.partial(_read, self.contract, call, self.model, shapes, tier)
+        answers = read(brief=tier == 0)
+        if any(answer.shortened for answer in answers):
+            judgements = self._judged_briefly(got, answers, read)
+            if judgements is not None:
+                return _Reading(judgements, set(), set(), any(answer.numbered for answer in answers))
+            answers = read()
         found = _Reading([], set(), set(), any(answer.numbered for answer in answers))
         for i, of in enumerate(zip(got, answers, self.wanted, strict=True)):
             found.outputs.append(judge(*of))
@@ -260,6 +270,21 @@ class _Launch:
                     owner = part.of(self.contract.outputs[i].shape, self._owners[i])
                     open_.update(owner[mask if mask.ndim == owner.ndim else mask.any(-1)].tolist())
         return found
+
+    def _judged_briefly(
+        self, got: Sequence[torch.Tensor], answers: Sequence[Answer], read: Callable[[], list[Answer]]
+    ) -> list[Judgement] | None:
+        """What is right everywhere by shortened answers is right; the rest of the judgement is read in full for
+        who asks. None where some element is not right, or something else may be said of it."""
+        brief = [judge(*of) for of in zip(got, answers, self.wanted, strict=True)]
+        if not all(isinstance(judged, Ordinary) and judged.right_everywhere for judged in brief):
+            return None
+
+        @functools.cache
+        def full() -> list[Judgement]:
+            return [judge(*of) for of in zip(got, read(), self.wanted, strict=True)]
+
+        return [Later(tensor.shape, full, number) for number, tensor in enumerate(got)]
 
     def _whole(self, number: int, pieces: Sequence[Part], readings: Sequence[_Reading]) -> Judgement:
         """The judgement of one output from those of its parts."""

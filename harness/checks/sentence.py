@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -186,6 +187,26 @@ class Ordinary(Judgement):
         return self.unspecified
 
 
+class Later(Judgement):
+    """The judgement of an output that is right everywhere, of which the rest is worked out if something is read."""
+
+    full: Callable[[], Sequence[Judgement]]
+    number: int
+
+    def __init__(self, shape: Sequence[int], full: Callable[[], Sequence[Judgement]], number: int) -> None:
+        right = torch.ones((), dtype=torch.bool).expand(*shape)
+        self.__dict__.update(full=full, number=number, right=right, candidates=None)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _WORKED_OUT:
+            return getattr(self.full()[self.number], name)
+        return super().__getattribute__(name)
+
+    @property
+    def right_everywhere(self) -> bool:
+        return True
+
+
 def _between(got: torch.Tensor, lo: torch.Tensor, hi: torch.Tensor) -> torch.Tensor:
     right: torch.Tensor = lo <= got
     right &= got <= hi
@@ -199,7 +220,7 @@ class Joined(Judgement):
     axis: int
 
     def __init__(self, parts: Sequence[Judgement], axis: int) -> None:
-        self.__dict__.update(parts=parts, axis=axis, largest=parts[0].largest, candidates=None)
+        self.__dict__.update(parts=parts, axis=axis, candidates=None)
         if parts[0].candidates is not None:
             self.__dict__["candidates"] = self._put_together("candidates")
 
@@ -208,6 +229,10 @@ class Joined(Judgement):
             raise AttributeError(name)
         field = self.__dict__[name] = self._put_together(name)
         return field
+
+    @property
+    def largest(self) -> float:
+        return self.parts[0].largest
 
     @property
     def right_everywhere(self) -> bool:
@@ -221,6 +246,7 @@ _UNSURE = 2.0**-40
 """Below 1 - this, a ratio computed in float64 says that an error is within its bound; more, and the ends decide."""
 
 _FIELDS = frozenset(item.name for item in dataclasses.fields(Judgement))
+_WORKED_OUT = _FIELDS - {"right", "candidates"} | {"only_zero"}
 
 
 def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:

@@ -38,18 +38,22 @@ from harness.numbers.number import (
     settle,
 )
 from harness.numbers.reductions import any_flag
+from harness.numbers.shaping import concatenate
+
+_TOGETHER = 1 << 17
+"""Scores that are worked on at a time, so that what is made of them stays in a cache."""
 
 
 @dataclass(frozen=True)
 class _Weights:
     """Softmax weights of scores [..., S, T], 0 where masked, before they are divided by their sum.
 
-    visible: the mask; largest: max z [..., S, 1]; w: exp(z - largest); error: Tⱼ; total, slack: Σw and ΣT;
-    relative: the largest eⱼ; nothing: rows without a key, or with scores of -inf only, where largest is 0 and
-    total 1; may: flags of the row.
+    visible: the mask, None where every key is; largest: max z [..., S, 1]; w: exp(z - largest); error: Tⱼ;
+    total, slack: Σw and ΣT; relative: the largest eⱼ; nothing: rows without a key, or with scores of -inf only,
+    where largest is 0 and total 1; may: flags of the row.
     """
 
-    visible: Array
+    visible: Array | None
     largest: Array
     w: Array
     error: Array
@@ -58,6 +62,15 @@ class _Weights:
     relative: Array
     nothing: Array
     may: Array | None
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Places whose cast to a narrower format an author may claim, see :func:`softmax_average`."""
+
+    probabilities: str | None
+    normalizer: str | None
+    partials: str | None
 
 
 def softmax_average(
@@ -84,16 +97,34 @@ def softmax_average(
     narrower format an author may claim: probabilities, of w in the numerator alone (u_p, η_p); normalizer, of
     the w that numerator and normaliser add up, and of their sum; partials, of normalised parts to be merged.
 
+    In a brief reading it is at least A·(u_p + u_d + g_N) and what follows, A = Σ(wⱼ + Tⱼ)|vⱼ|/(l + ΣT): |vⱼ| is
+    at most |O| + max|vⱼ - O|, so that neither cap of A is less.
+
     Where the running numerator may overflow, ±inf and NaN are right too; where a score may be +inf, or the
     largest -inf, anything. A row of scores that are all -inf gives 0, as PyTorch's, or NaN, as the formula.
     """
+    places = _Places(probabilities, normalizer, partials)
+    axis = max(range(len(z.shape) - 2), key=lambda axis: z.shape[axis], default=0)
+    count = z.shape[axis]
+    at_once = max(1, count * _TOGETHER // max(math.prod(z.shape), 1))
+    if len(z.shape) < 3 or z.shape[:-2] != v.shape[:-2] or at_once >= count:
+        return _average(z, v, where, places)
+    averages = []
+    for start in range(0, count, at_once):
+        part = (slice(None),) * axis + (slice(start, start + at_once),)
+        seen = where if where is None or len(where.shape) <= axis or where.shape[axis] == 1 else where[part]
+        averages.append(_average(z[part], v[part], seen, places))
+    return concatenate(averages, axis)
+
+
+def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Number:
+    """The same at one go."""
     reading, xp = z.reading, z.reading.backend
     model, dot, keys = reading.model, reading.model.dot, z.shape[-1]
     if keys == 0:
         return Number(reading, xp.matmul(z.v, v.v), 0.0)
     zero, last = xp.scalar(0.0), len(z.shape) - 1
-    stored = {place: _narrower(z, place) for place in (probabilities, normalizer, partials)}
-    cast = stored[normalizer]
+    cast = _narrower(z, places.normalizer)
     weights = _weights(z, where, cast.u if cast else 0.0)
     least = weights.total - weights.slack
     safe = xp.where(least > 0, least, xp.scalar(1.0))
@@ -103,27 +134,32 @@ def softmax_average(
         return xp.where(least > 0, xp.minimum(xp.divide(total, safe), most), most)
 
     value = xp.divide(xp.matmul(weights.w, v.v), weights.total)
-    moved_by, furthest = xp.distances(weights.error, weights.visible, v.v, value)
-    spread = bounded(moved_by, furthest)
-
     size = abs(v.v)
-    rescalings, narrow = _rescalings(z), stored[probabilities]
+    if reading.brief and weights.visible is None:
+        reading.shortened.append("softmax_average")
+        spread = furthest = 0.0
+        largest = weights.w
+        largest += weights.error
+        average = xp.divide(xp.matmul(largest, size), (weights.total + weights.slack) * (1 + 2.0**-30))
+    else:
+        largest = weights.w + weights.error
+        moved_by, furthest = xp.distances(weights.error, weights.visible, v.v, value)
+        spread = bounded(moved_by, furthest)
+        average = bounded(xp.matmul(largest, size), abs(value) + furthest)
+    rescalings, narrow = _rescalings(z), _narrower(z, places.probabilities)
     chain = max(1, min(keys, model.depth)) if isinstance(model.depth, int) else keys
     steps = chain * max(dot.c, 1.0) + 2 * rescalings + (model.errors["divide"] if keys > 2 else 0)
     relative = (1 + dot.u_in) * (1 + compound(steps, model.u) + dot.extra) - 1
     lost = (keys + 2 * rescalings) * model.underflow()
     if narrow is not None:
         relative += narrow.u * (1 + relative)
-        present = xp.where(weights.visible, xp.scalar(1.0), zero)
-        lost = lost + narrow.eta / 2 * xp.matmul(present, size)
-    part = stored[partials]
+        lost = lost + narrow.eta / 2 * _over_visible(weights, size, z)
+    part = _narrower(z, places.partials)
     if part is not None:
         relative += part.u * (1 + relative)
-    largest = weights.w + weights.error
-    average = bounded(xp.matmul(largest, size), abs(value) + furthest)
     moved: Array = 0.0
     errors = reduced(v, size)
-    if not is_zero(errors):
+    if not (is_zero(errors) or reading.brief):
         errors = xp.filled(errors, size)
         moved = bounded(xp.matmul(largest, errors), xp.amax(errors, len(v.shape) - 2))
     floor = xp.maximum(xp.divide(least, 1 + xp.amax(weights.error, last)), xp.scalar(1.0))
@@ -172,7 +208,10 @@ def log_sum_exp(z: Number, where: Array | None = None) -> Number:
 def _weights(z: Number, where: Array | None, cast: float = 0.0) -> _Weights:
     """Weights and their errors. cast: a relative error that numerator and normaliser share besides."""
     xp, model = z.reading.backend, z.reading.model
-    axis, keys = len(z.shape) - 1, z.shape[-1]
+    axis = len(z.shape) - 1
+    plain = _plain_weights(z, cast) if where is None else None
+    if plain is not None:
+        return plain
     zero = xp.scalar(0.0)
     visible = xp.flags(xp.isnan(z.v), 0) == 0
     visible = visible if where is None else visible & where
@@ -185,11 +224,10 @@ def _weights(z: Number, where: Array | None, cast: float = 0.0) -> _Weights:
     dz = xp.where(finite, xp.filled(operand_error(z), z.v), zero)
     below = xp.where(finite, largest - found, zero)
     height = xp.where(finite, abs(z.v), zero)
-    rescalings, c = _rescalings(z), 1 + model.log2e_rounding
-    exps = model.errors["exp"] * (rescalings + 1) * (1 + 2 * model.errors["exp"] * model.u)
-    merged = 7 * math.log(max(keys - 1, 1))
-    relative = (c + 2) * (below + dz + xp.amax(dz, axis)) + (3.0 if model.exp == "scaled" else 2.0) * height
-    relative = xp.where(finite, dz + model.u * (relative + (exps + merged)) + cast, zero)
+    rescalings = _rescalings(z)
+    by_spread, by_height, fixed = _score_factors(z)
+    relative = by_spread * (below + dz + xp.amax(dz, axis)) + by_height * height
+    relative = xp.where(finite, dz + model.u * (relative + fixed) + cast, zero)
     grown = w * xp.apply("expm1", xp.minimum(relative, xp.scalar(1.0)))
     uncertain = xp.apply("exp", xp.minimum(relative - below, xp.scalar(HOPELESS)))
     error = xp.where(relative < 1, grown, uncertain) + (rescalings + 1) * model.underflow("exp")
@@ -205,6 +243,41 @@ def _weights(z: Number, where: Array | None, cast: float = 0.0) -> _Weights:
     return _Weights(
         visible, largest, w, error, total, xp.sum(error, axis), xp.amax(relative, axis), nothing, may
     )
+
+
+def _score_factors(z: Number) -> tuple[float, float, float]:
+    """What |z - m| + dz + max dz, |z| and 1 contribute to a relative error, in u."""
+    model, rescalings = z.reading.model, _rescalings(z)
+    exps = model.errors["exp"] * (rescalings + 1) * (1 + 2 * model.errors["exp"] * model.u)
+    merged = 7 * math.log(max(z.shape[-1] - 1, 1))
+    return 3 + model.log2e_rounding, 3.0 if model.exp == "scaled" else 2.0, exps + merged
+
+
+def _plain_weights(z: Number, cast: float) -> _Weights | None:
+    """The same in fewer steps, of scores that are all finite, far from overflow, and have relative errors below 1."""
+    xp, model, axis = z.reading.backend, z.reading.model, len(z.shape) - 1
+    if not xp.shares or z.may is not None or not xp.within(z.v, z.error, model.overflow / math.log2(math.e)):
+        return None
+    largest, dz = xp.amax(z.v, axis), operand_error(z)
+    w = z.v - largest
+    relative = dz - w
+    w = xp.apply("exp", w)
+    by_spread, by_height, fixed = _score_factors(z)
+    relative += dz if is_zero(dz) else xp.amax(xp.filled(dz, z.v), axis)
+    relative *= by_spread * model.u
+    height = abs(z.v)
+    height *= by_height * model.u
+    relative += height
+    relative += dz
+    relative += model.u * fixed + cast
+    most = xp.amax(relative, axis)
+    if not xp.within(most, 0.0, 1.0):
+        return None
+    error = xp.apply("expm1", relative)
+    error *= w
+    error += (_rescalings(z) + 1) * model.underflow("exp")
+    total = xp.sum(w, axis)
+    return _Weights(None, largest, w, error, total, xp.sum(error, axis), most, total < 0, None)
 
 
 def _in_base_2(z: Number) -> Number:
@@ -239,10 +312,26 @@ def _with_overflow(weights: _Weights, v: Array, t: Array, limit: float, z: Numbe
     axis = len(v.shape) - 2
     if xp.within(xp.sum(abs(v), axis), xp.amax(t, axis), limit):
         return weights.may
-    present = xp.where(weights.visible, xp.scalar(1.0), zero)
+    present = _present(weights, z)
     up = (xp.matmul(present, xp.maximum(v, zero)) + t >= limit) & ~weights.nothing
     down = (xp.matmul(present, xp.maximum(-v, zero)) + t >= limit) & ~weights.nothing
     return joined(weights.may, xp.flags(up, PINF) | xp.flags(down, NINF) | xp.flags(up | down, NAN))
+
+
+def _present(weights: _Weights, z: Number) -> Array:
+    """1 where a key is seen, else 0 [..., S, T]."""
+    xp = z.reading.backend
+    if weights.visible is None:
+        return xp.filled(xp.constant(1.0), z.v)
+    return xp.where(weights.visible, xp.scalar(1.0), xp.scalar(0.0))
+
+
+def _over_visible(weights: _Weights, a: Array, z: Number) -> Array:
+    """Sums of a [..., T, D] over the keys that are seen, [..., S or 1, D]."""
+    xp = z.reading.backend
+    if weights.visible is None:
+        return xp.sum(a, len(a.shape) - 2)
+    return xp.matmul(_present(weights, z), a)
 
 
 def _rescalings(z: Number) -> int:

@@ -67,7 +67,7 @@ class Backend(Protocol):
     def any_so_far(self, mask: Array, dim: int) -> Array: ...
     def along(self, values: list[float], dim: int, like: Array) -> Array: ...
     def matmul(self, a: Array, b: Array) -> Array: ...
-    def distances(self, weight: Array, present: Array, v: Array, c: Array) -> tuple[Array, Array]: ...
+    def distances(self, weight: Array, present: Array | None, v: Array, c: Array) -> tuple[Array, Array]: ...
     def half_ulp(self, a: Array, fmt: Format) -> Array: ...
 
 
@@ -249,18 +249,19 @@ class Float64:
         return a @ b
 
     def distances(
-        self, weight: torch.Tensor, present: torch.Tensor, v: torch.Tensor, c: torch.Tensor
+        self, weight: torch.Tensor, present: torch.Tensor | None, v: torch.Tensor, c: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Σⱼ weightⱼ |vⱼ - c| and maxⱼ |vⱼ - c| over the present j, [..., S, D], a few rows of S at a time.
 
-        weight, present: [..., S, T]; v: [..., T, D]; c: [..., S, D].
+        weight, present (None: all are): [..., S, T]; v: [..., T, D]; c: [..., S, D].
         """
         rows, keys = c.shape[:-1], v.shape[-2]
         v = v.expand(*rows[:-1], keys, v.shape[-1]).reshape(-1, *v.shape[-2:])
+        everything = keys > 0 and (present is None or bool(present.all()))
+        present = weight if present is None else present
         weight, present = (a.expand(*rows, keys).reshape(len(v), -1, 1, keys) for a in (weight, present))
         centres = c.reshape(len(v), -1, 1, c.shape[-1])
         total, furthest = torch.empty_like(centres), torch.empty_like(centres)
-        everything = keys > 0 and bool(present.all())
         if everything:
             low, high = torch.aminmax(v, dim=-2, keepdim=True)
             furthest = torch.maximum(high.unsqueeze(1) - centres, centres - low.unsqueeze(1))
@@ -407,10 +408,11 @@ class Multiprecision:
         return np.squeeze(self.sum(products, products.ndim - 2), -2)
 
     def distances(
-        self, weight: np.ndarray, present: np.ndarray, v: np.ndarray, c: np.ndarray
+        self, weight: np.ndarray, present: np.ndarray | None, v: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         distance = abs(v[..., None, :, :] - c[..., :, None, :])
-        distance = self.where(present[..., None], distance, self.scalar(0.0))
+        if present is not None:
+            distance = self.where(present[..., None], distance, self.scalar(0.0))
         axis = distance.ndim - 2
         total = self.sum(weight[..., None] * distance, axis)
         return total[..., 0, :], self.amax(distance, axis)[..., 0, :]

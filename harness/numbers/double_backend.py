@@ -139,7 +139,7 @@ class DoubleDouble(Float64):
             total = part if total is None else double.add(total, part)
         return Double(super().matmul(first.hi, second.hi)) if total is None else total
 
-    def distances(self, weight: Any, present: torch.Tensor, v: Any, c: Any) -> Any:
+    def distances(self, weight: Any, present: torch.Tensor | None, v: Any, c: Any) -> Any:
         """Of high words: an error's share. What of |v - c| they lose is 2^-53 of v and c, as of a sum of them."""
         near, far = super().distances(_word(weight), present, _word(v), _word(c))
         slack = 2.0**-52 * (abs(v).amax(-2, keepdim=True) + abs(c))

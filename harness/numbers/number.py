@@ -27,12 +27,17 @@ PINF, NINF, NAN, UNSPECIFIED, LOST = 1, 2, 4, 8, 16
 
 @dataclass(frozen=True)
 class Reading:
-    """An arithmetic to read a definition with: where values live, and what errors they may carry."""
+    """An arithmetic to read a definition with: where values live, and what errors they may carry.
+
+    brief: errors that are costly to bound may be given less than what is allowed, and say so in shortened.
+    """
 
     backend: Backend
     model: Model
     numbered: list[int] = field(default_factory=list, compare=False, repr=False)
     """Axes whose positions the definition asked for: its results depend on where along them a row stands."""
+    brief: bool = False
+    shortened: list[str] = field(default_factory=list, compare=False, repr=False)
 
     def exact(self, values: Array) -> Number:
         """An input: its values are exact."""

@@ -36,7 +36,8 @@ class Answer:
     may: flags (uint8), LOST where the reading does not know the answer. t is never NaN nor negative, 0 where
     the value is not finite, and inf where nothing can be said. radius: the share of t by which the value may
     be off, which t includes. flagged: whether some may is not 0. numbered: whether the definition asked for
-    the positions along some axis. most: |value| + t nowhere exceeds it, if it is known (else NaN).
+    the positions along some axis. most: |value| + t nowhere exceeds it, if it is known (else NaN). shortened:
+    whether some t may be less than what is allowed.
     """
 
     value: Any
@@ -47,6 +48,7 @@ class Answer:
     flagged: bool = True
     numbered: bool = False
     most: float = float("nan")
+    shortened: bool = False
 
     @property
     def lost(self) -> bool:
@@ -59,14 +61,17 @@ def read_float64(
     arguments: Mapping[str, Any],
     model: Model,
     shapes: Sequence[tuple[int, ...] | None],
+    *,
+    brief: bool = False,
 ) -> list[Answer]:
     """Value and t of every output in one pass over float64 tensors.
 
     arguments: exact float64 tensors (or lists or dicts of them) and plain scalars by name. shapes: of the
     outputs, None for one that keeps the definition's. For accumulators up to float32; t includes the oracle's
-    own radius, or, where a model allows no error somewhere and no share of t is enough, the usual one.
+    own radius, or, where a model allows no error somewhere and no share of t is enough, the usual one. brief: t may be less
+    than what is allowed, where that is much cheaper; such answers are *shortened*.
     """
-    reading = Reading(Float64(), model)
+    reading = Reading(Float64(), model, brief=brief)
     radius = max(ORACLE_SHARE, held(share(model, FLOAT64_U, terms(arguments.values()))))
     answers = []
     for number, shape in zip(_evaluate(definition, arguments, reading, len(shapes)), shapes, strict=True):
@@ -80,7 +85,11 @@ def read_float64(
         value, t = number.v.reshape(shape), t.reshape(shape)
         flagged, numbered = may is not None, bool(reading.numbered)
         most = math.nan if flagged else reading.backend.most(number.v, number.t) * inflation
-        answers.append(Answer(value, t, flags.reshape(shape), None, radius, flagged, numbered, most))
+        answers.append(
+            Answer(
+                value, t, flags.reshape(shape), None, radius, flagged, numbered, most, bool(reading.shortened)
+            )
+        )
     return answers
 
 

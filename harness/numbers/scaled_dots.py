@@ -9,7 +9,7 @@ from harness.numbers.backend import Array
 from harness.numbers.dots import dot_growth, matmul
 from harness.numbers.exactness import looser
 from harness.numbers.model import Model
-from harness.numbers.number import Number, settle
+from harness.numbers.number import Number, is_zero, settle
 from harness.numbers.selection import rounded
 
 
@@ -52,8 +52,13 @@ class _Error:
         gap = (self.products - (other.products + other.value) * (1 + 2.0**-30)) * products
         return gap > 2 * ((other.rows + other.columns) * sums + other.rest)
 
-    def of(self, products: Array, v: Array, rows: Array, columns: Array) -> Array:
-        t = products * self.products
+    def of(self, products: Array, v: Array, rows: Array, columns: Array, *, last: bool) -> Array:
+        """In place of the products, if they are asked for the last time."""
+        t = products
+        if last:
+            t *= self.products
+        else:
+            t = products * self.products
         if self.value:
             t += abs(v) * self.value
         t += rows * self.rows + self.rest
@@ -82,9 +87,10 @@ def _in_one_product(a: Number, b: Number, scale: float, places: tuple[str | None
     last = errors[-1]
     if all(error is last or last.exceeds(error, least, sums) for error in errors):
         errors = [last]
-    t = errors[0].of(products, v, rows, columns)
-    for error in errors[1:]:
-        t = xp.maximum(t, error.of(products, v, rows, columns))
+    t: Array = 0.0
+    for error in errors:
+        own = error.of(products, v, rows, columns, last=error is last)
+        t = own if is_zero(t) else xp.maximum(t, own)
     return settle(reading, v, t)
 
 
