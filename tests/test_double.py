@@ -113,6 +113,28 @@ def test_what_is_too_small_or_overflows_on_the_way_is_unknown_and_stays_so() -> 
     assert (huge * Double(torch.tensor([0.999], dtype=torch.float64))).hi.tolist() == [1.7e308 * 0.999]
 
 
+UNKNOWN = Double(
+    torch.tensor([0.0, 1e-320, 1e-30, 1e-3, 0.25, 1.0, 3.0, 60.0, -0.25, -3.0, 1e300], dtype=torch.float64),
+    torch.full((11,), math.nan, dtype=torch.float64),
+)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_is_made_of_an_unknown_argument_is_unknown(name: str) -> None:
+    found = apply(name, UNKNOWN)
+    # tanh, erf and exp(x) - 1 far from 0 are 1 or -1 to more digits than they would keep
+    flat = {"tanh": found.hi.abs() == 1, "erf": found.hi.abs() == 1, "expm1": found.hi == -1}
+    assert bool((found.unknown | flat.get(name, found.unknown)).all())
+
+
+@pytest.mark.parametrize("name", [*OPERATORS, "maximum", "minimum"])
+def test_what_is_made_of_an_unknown_operand_is_unknown(name: str) -> None:
+    operator = OPERATORS[name][0] if name in OPERATORS else getattr(DoubleDouble(), name)
+    known = Double(torch.full_like(UNKNOWN.hi, 1.7))
+    assert bool(operator(UNKNOWN, known).unknown.all())
+    assert bool(operator(known, UNKNOWN).unknown.all())
+
+
 def test_errors_are_tensors_and_values_keep_both_words() -> None:
     x = Double(
         torch.tensor([1.0, -2.0], dtype=torch.float64), torch.tensor([2.0**-60, 0.0], dtype=torch.float64)

@@ -214,7 +214,8 @@ def divide(a: Double, b: Double) -> Double:
     second = rest.hi / b.hi
     rest = add(rest, -_times_word(b, second))
     high, low = two_sum(first, second)
-    low = low + rest.hi / b.hi
+    # With the low word of the rest, what is not known of a stays so.
+    low = low + (rest.hi + rest.lo) / b.hi
     low = _unless_tiny(q, low, a.hi != 0)
     low = _unless_tiny(a.hi, low, a.hi != 0)
     return _settled(q, high, low, a.lo, b.lo)

@@ -72,7 +72,9 @@ class DoubleDouble(Float64):
         second = b if isinstance(b, Double) else Double(torch.full_like(a.hi, b))
         picked = (first >= second) if largest else (first <= second)
         picked = (picked | torch.isnan(first.hi)) & ~torch.isnan(second.hi)
-        return double.chosen(picked, first, second)
+        found = double.chosen(picked, first, second)
+        unknown = first.unknown | second.unknown
+        return Double(found.hi, torch.where(unknown, torch.nan, found.lo)) if bool(unknown.any()) else found
 
     def absolute(self, a: Any) -> Any:
         if not isinstance(a, Double):

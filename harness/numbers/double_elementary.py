@@ -190,7 +190,7 @@ def _log1p_near(d: Double) -> Double:
     y = Double(torch.log1p(d.hi))
     w = expm1(y)
     step = divide(add(d, -w), add_float(w, 1.0))
-    step = chosen(step.hi.abs() < SMALLEST, Double(step.hi), step)
+    step = chosen((step.hi.abs() < SMALLEST) & ~d.unknown, Double(step.hi), step)
     square = Double(step.hi * step.hi * -0.5)
     value = add(add(y, step), square)
     return chosen(d.hi.abs() < 2.0**-110, d, value)
