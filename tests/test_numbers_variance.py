@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from adversarial import half_ulps, operands, rows
 from emulation import ORDERS, Unit, laned
 from judging import Array, attack, model, mp, narrower, rejected, truth
 
 from harness import numbers
-from harness.formats import FLOAT16, FLOAT32, Format, round_to
+from harness.formats import FLOAT16, FLOAT32, FLOAT64, Format, round_to
+from harness.numbers.number import LOST
 
 MISSES: list[int | str] = [0, 2, -2, "random"]
 
@@ -190,3 +193,9 @@ def test_textbook_form_needs_its_claim(n: int, kappa: float) -> None:
     held = {"textbook": textbook(Unit(), x, 0)}
     attack(reading(0), {"x": x}, exact, held, model(variance="textbook"))
     assert rejected(reading(0), {"x": x}, exact, held, model())
+
+
+def test_a_row_whose_sum_overflows_the_reading_is_given_up() -> None:
+    x = torch.tensor([[1.6e308, -1.6e308, 1.6e308], [1.0, math.inf, 2.0]], dtype=torch.float64)
+    found = numbers.read_double(numbers.var, {"x": x, "dim": -1, "correction": 0}, model(FLOAT64), [None])[0]
+    assert ((found.may & LOST) != 0).flatten().tolist() == [True, False]

@@ -64,9 +64,11 @@ def var(x: Number, dim: int, correction: int = 0, m: Moments | None = None) -> N
     over = over & (m.v == m.v)
     if xp.any(over):
         may = joined(may, xp.flags(over, PINF | NAN))
-    return settle(
-        reading, m.v, t, may, finite_operands=lambda: xp.isfinite(m.mean_magnitude) & (m.n > correction)
-    )
+
+    def finite_operands() -> Array:
+        return ~xp.any_along(~xp.isfinite(x.v), axis_of(x, dim)[0]) & (m.n > correction)
+
+    return settle(reading, m.v, t, may, finite_operands=finite_operands)
 
 
 def variance_shortfall(x: Number, m: Moments) -> Array:
