@@ -24,7 +24,7 @@ from harness.checks.sentence import Target, judge
 from harness.formats import FLOAT16, FLOAT32, FLOAT64, Format, round_to
 from harness.numbers import Answer, Model, read_double, read_exactly, read_float64
 from harness.numbers.number import LOST, NAN, NINF, PINF, UNSPECIFIED
-from references import log_softmax, logsumexp, softmax
+from references import attention, log_softmax, logsumexp, softmax
 
 LARGEST = FLOAT32.max
 
@@ -641,3 +641,42 @@ def test_a_large_unit_is_emulated() -> None:
     assert unit.exp(np.array([-200.0, 100.0])).tolist() == [0.0, math.inf]
     flushing: Array = Unit(flush="approximate").exp2(np.array([-130.0]))
     assert flushing.tolist() == [0.0]
+
+
+def test_what_may_be_0_over_an_exact_0_is_an_infinity_or_nan() -> None:
+    """The numerator's exact value is 2^-30 or 0, and a kernel may hold either, or -2^-30."""
+
+    def quotient(x: Any, y: Any) -> Any:
+        return numbers.sum(x, -1) / y
+
+    for row in ([1.0, 2.0**-30, -1.0], [1.0, 2.0**-60, -1.0], [0.1, 0.2, -0.3]):
+        found = answered(quotient, model(depth=2), x=[row], y=[0.0])
+        assert int(found.may) & (PINF | NINF | NAN) == PINF | NINF | NAN
+    for row, right in (([0.0, 0.0], 0), ([1.0, 1.0], PINF | NINF)):
+        assert int(answered(quotient, model(depth=2), x=[row], y=[0.0]).may) == right
+
+
+@pytest.mark.parametrize("name", ["sum", "matmul"])
+def test_an_infinity_beside_terms_that_overflow_the_reading_is_lost(name: str) -> None:
+    row = [math.inf, -1.7e308, 1.0, -1.7e308]
+    x = torch.tensor([row], dtype=torch.float64)
+    given = {"x": x} if name == "sum" else {"a": x, "b": torch.ones(4, 1, dtype=torch.float64)}
+    definition = (lambda x: numbers.sum(x, -1)) if name == "sum" else numbers.matmul
+    found = read_double(definition, given, model(FLOAT64), [None])[0]
+    assert bool((found.may & LOST).all())
+    plain = {key: value.clamp(min=-1.0) for key, value in given.items()}
+    found = read_double(definition, plain, model(FLOAT64), [None])[0]
+    assert float(found.value.hi) == math.inf and not bool((found.may & LOST).any())
+
+
+def test_scores_that_overflow_the_reading_to_nan_are_lost() -> None:
+    """q·k adds up to NaN in float64 where it is 0 exactly."""
+    q = torch.tensor([1.7e308, 1.7e308, -1.7e308, -1.7e308], dtype=torch.float64).reshape(1, 1, 1, 4)
+    given = {
+        "q": q,
+        "k": torch.full((1, 1, 3, 4), 2.0, dtype=torch.float64),
+        "v": torch.ones(1, 1, 3, 2).double(),
+    }
+    scalars = {"scale": 1.0, "causal": None, "window": None}
+    found = read_double(attention.definition, {**given, **scalars}, model(FLOAT64), [None])[0]
+    assert bool((found.may & LOST).all())

@@ -23,7 +23,7 @@ import references
 from harness import numbers
 from harness.arithmetic import Arithmetic
 from harness.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Format, round_to
-from harness.numbers import read_exactly, read_float64
+from harness.numbers import read_double, read_exactly, read_float64
 from harness.numbers.backend import Float64
 from harness.numbers.number import Reading
 
@@ -389,3 +389,20 @@ def test_host_and_kernel_arithmetic_on_a_scalar_are_both_right() -> None:
     attack(definition, {"x": x}, exact, held, model())
     exact_scalars = replace(model(), float32_scalars=False)
     assert rejected(definition, {"x": x}, exact, held, exact_scalars)
+
+
+@pytest.mark.parametrize("name", ["var", "attention"])
+def test_bounds_of_float64_kernels_are_those_of_float32_at_their_u(name: str) -> None:
+    """A bound that is a difference of numbers near 1 has lost the roundings of a float64 kernel."""
+    random = np.random.default_rng(0)
+    x = torch.from_numpy(random.standard_normal((1, 1, 1, 2)))
+    given: dict[str, Any] = {"q": x, "k": x, "v": x, "scale": 0.5, "causal": None, "window": None}
+    if name == "var":
+        given = {"x": x, "dim": -1, "correction": 0}
+    shares = []
+    for fmt, read in ((FLOAT32, read_float64), (FLOAT64, read_double)):
+        held_to = model(fmt, getattr(references, name), variance="two-pass", depth=1)
+        shares.append(
+            float(read(getattr(references, name).definition, given, held_to, [None])[0].t.max()) / fmt.u
+        )
+    assert shares[1] == pytest.approx(shares[0], rel=2**-10)

@@ -149,7 +149,8 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
     rescalings, narrow = _rescalings(z), _narrower(z, places.probabilities)
     chain = max(1, min(keys, model.depth)) if isinstance(model.depth, int) else keys
     steps = chain * max(dot.c, 1.0) + 2 * rescalings + (model.errors["divide"] if keys > 2 else 0)
-    relative = (1 + dot.u_in) * (1 + compound(steps, model.u) + dot.extra) - 1
+    products = compound(steps, model.u) + dot.extra
+    relative = products + dot.u_in * (1 + products)
     lost = (keys + 2 * rescalings) * model.underflow()
     if narrow is not None:
         relative += narrow.u * (1 + relative)
@@ -293,7 +294,7 @@ def _in_base_2(z: Number) -> Number:
 def _row_flags(z: Number, visible: Array, found: Array, dz: Array, axis: int) -> Array:
     """Flags of the row [..., S, 1]: anything, if a score may be +inf or NaN, or the largest one -inf.
 
-    Of a score that *is* infinite only NaN matters, of one that is NaN nothing: so is the row.
+    Of a score that *is* infinite only NaN matters, of one that is NaN nothing, unless it is LOST: so is the row.
     """
     xp = z.reading.backend
     assert z.may is not None
@@ -301,6 +302,7 @@ def _row_flags(z: Number, visible: Array, found: Array, dz: Array, axis: int) ->
     may = z.may * xp.flags(finite, 1) | (z.may & (NAN | UNSPECIFIED | LOST)) * xp.flags(
         visible & xp.isinf(z.v), 1
     )
+    may = may | (z.may & LOST) * xp.flags(visible, 1)
     lowest = xp.amax(xp.where(visible, found - dz, xp.scalar(-math.inf)), axis)
     open_ = ((may & (PINF | NAN | UNSPECIFIED)) != 0) | (((may & NINF) != 0) & (found + dz >= lowest))
     return (any_flag(xp, may, axis) & LOST) | xp.flags(xp.any_along(open_, axis), UNSPECIFIED)

@@ -69,8 +69,9 @@ def matmul(a: Number, b: Number, *, start: Number | None = None, partials: str |
             xp.any_along(~xp.isfinite(a.v), len(a.shape) - 1),
             xp.any_along(~xp.isfinite(b.v), len(b.shape) - 2),
         )
-        infinite = row | column
-        return ~infinite if start is None else ~infinite & xp.isfinite(start.v)
+        finite = ~(row | column)
+        finite = finite if start is None else finite & xp.isfinite(start.v)
+        return finite | (xp.isnan(v) & _overflowed(a, b, start))
 
     return settle(reading, v, t, may, finite_operands=finite_operands)
 
@@ -80,6 +81,21 @@ def dot_growth(model: Model, k: int) -> float:
     depth, dot = max(1, min(k, model.depth)) if isinstance(model.depth, int) else k, model.dot
     growth = compound(depth * max(dot.c, 1.0), model.u)
     return (min(growth, k * model.u) if dot.c <= 1 else growth) + dot.extra
+
+
+def _overflowed(a: Number, b: Number, start: Number | None) -> Array:
+    """Mask of results without a NaN operand whose finite products alone leave the reading's range: beside an
+    infinite one they may make NaN."""
+    xp = a.reading.backend
+
+    def finite(x: Number) -> Array:
+        return xp.where(xp.isfinite(x.v), abs(x.v), xp.scalar(0.0))
+
+    nan = xp.any_along(xp.isnan(a.v), len(a.shape) - 1) | xp.any_along(xp.isnan(b.v), len(b.shape) - 2)
+    total = xp.matmul(finite(a), finite(b))
+    if start is not None:
+        nan, total = nan | xp.isnan(start.v), total + finite(start)
+    return ~nan & xp.isinf(total)
 
 
 def _flushable(a: Number, b: Number, start: Number | None) -> Array:

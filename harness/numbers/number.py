@@ -407,7 +407,8 @@ def _infinity_times(may: Array, other: Number, xp: Backend) -> Array:
 
 
 def _divide(a: Number, b: Number) -> Number:
-    """a / b: (ta + |v|tb) over the perturbed denominator |b| - tb, then c u and underflow.
+    """a / b: (ta + |v|tb) over the perturbed denominator |b| - tb, then c u and underflow; over an exact 0, of
+    what may be 0 or of either sign, both infinities and NaN.
 
     By an exact power of two no digit is lost, unless the quotient is subnormal (div.full.f32 on an H200,
     Triton 3.6.0: none of 1.2·10^7 was off, while of the exact quotients by other numbers a fifth was).
@@ -443,6 +444,8 @@ def _divide(a: Number, b: Number) -> Number:
     zero = b.v == 0
     if xp.any(zero):
         may = joined(may, xp.flags(zero & (a.v != 0) & ~xp.isnan(a.v), PINF | NINF))
+        if not is_zero(ta):
+            may = may | xp.flags(zero & (abs(a.v) <= ta) & (ta > 0), PINF | NINF | NAN)
     if b.may is not None:
         vanishes = (b.may & (PINF | NINF)) != 0
         t = xp.maximum(t, xp.where(vanishes, abs(v), xp.scalar(0.0)))

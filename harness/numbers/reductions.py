@@ -78,7 +78,17 @@ def sum(
         always_up = xp.any_along(always(x, PINF), dim)
         always_down = xp.any_along(always(x, NINF), dim)
         may = joined(may, infinities(xp, up, down, always_up, always_down))
-    return settle(reading, v, t, may, finite_operands=lambda: ~xp.any_along(~xp.isfinite(x.v), dim))
+
+    def finite_operands() -> Array:
+        beside_one = xp.isnan(v) & ~xp.any_along(xp.isnan(x.v), dim) & _overflowed(xp, x, dim)
+        return ~xp.any_along(~xp.isfinite(x.v), dim) | beside_one
+
+    return settle(reading, v, t, may, finite_operands=finite_operands)
+
+
+def _overflowed(xp: Backend, x: Number, dim: int) -> Array:
+    """Mask of sums whose finite terms alone leave the reading's range: beside an infinite one they may make NaN."""
+    return xp.isinf(xp.sum(xp.where(xp.isfinite(x.v), abs(x.v), xp.scalar(0.0)), dim))
 
 
 def mean(x: Number, dim: int, where: Array | None = None, partials: str | None = None) -> Number:

@@ -152,8 +152,12 @@ def _two_pass_error(x: Number, m: Moments) -> Array:
 
 
 def _two_pass_relative(x: Number, m: Moments) -> float:
+    """r, by factors, as 1 + u is 1 in float64."""
     model = x.reading.model
-    return (1 + model.growth(m.n)) * (1 + model.u) ** 3 * (1 + model.errors["divide"] * model.u) - 1
+    found = model.growth(m.n)
+    for error in (compound(3, model.u), model.errors["divide"] * model.u):
+        found = found + error + found * error
+    return found
 
 
 def _welford_error(x: Number, m: Moments) -> Array:

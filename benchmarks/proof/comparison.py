@@ -1,0 +1,108 @@
+"""A reading of a definition held against the same definition at 300 bits of mpmath."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import mpmath
+import numpy as np
+import torch
+
+from benchmarks.proof.launches import Launch, Read, launches
+from harness import oracle
+from harness.contracts import Contract
+from harness.numbers import Answer, read_double, read_float64
+from harness.numbers.backend import Multiprecision
+from harness.numbers.double import Double
+from harness.numbers.number import FAR, LOST, UNSPECIFIED, Reading
+from harness.numbers.radius import terms
+from harness.numbers.read import _evaluate
+
+BITS = 300
+
+READINGS: dict[str, Read] = {"float64": read_float64, "double-double": read_double}
+"""The readings that claim a radius, by the names of their tiers in :data:`harness.oracle.TIERS`."""
+
+PATIENCE = 40
+"""How many times as many outputs are looked at as are to be compared, before a contract is given up."""
+
+
+@dataclass
+class Found:
+    """What a comparison found: outputs compared; lost, which go up a tier; open, of which the reading says
+    nothing, as anything is right; outside the radius; and the largest error in it."""
+
+    compared: int = 0
+    lost: int = 0
+    open: int = 0
+    outside: int = 0
+    largest: float = 0.0
+    example: str = ""
+
+    @property
+    def outputs(self) -> int:
+        """All that were looked at."""
+        return self.compared + self.lost + self.open
+
+
+def compare(contract: Contract, reading: str, outputs: int, seed: int = 0) -> Found:
+    """Hold a reading against mpmath on so many outputs of one contract, beside those that it gives up."""
+    tier, read, found = oracle.TIERS.index(reading), READINGS[reading], Found()
+    for launch in launches(contract, read, tier, seed):
+        if oracle.first_tier(launch.model, terms(launch.arguments.values())) <= tier:
+            for output, pair in zip(launch.contract.outputs, _both(launch, read), strict=True):
+                _count(found, *pair, f"{output.name} of launch {launch.number}, seed {seed}")
+        if found.compared >= outputs or found.outputs >= PATIENCE * outputs:
+            return found
+    raise AssertionError("launches are endless")
+
+
+def _both(launch: Launch, read: Read) -> Iterator[tuple[Answer, np.ndarray]]:
+    """The answers of a reading, and the same definition's values at 300 bits."""
+    definition, count = launch.contract.definition, len(launch.contract.outputs)
+    numbers = _evaluate(definition, launch.arguments, Reading(Multiprecision(BITS), launch.model), count)
+    answers = read(definition, launch.arguments, launch.model, [None] * count)
+    for answer, number in zip(answers, numbers, strict=True):
+        yield answer, np.broadcast_to(number.v, tuple(answer.t.shape))
+
+
+def _count(found: Found, answer: Answer, exact: np.ndarray, where: str) -> None:
+    value = answer.value
+    high, low = (value.hi, value.lo) if isinstance(value, Double) else (value, torch.zeros_like(value))
+    share = _CONTEXT.mpf(answer.radius) / (1 + _CONTEXT.mpf(answer.radius))
+    columns = (high, low, answer.t, answer.may)
+    rows = zip(*(column.reshape(-1).tolist() for column in columns), exact.flat, strict=True)
+    for place, (h, l, t, may, right) in enumerate(rows):
+        if may & LOST:
+            found.lost += 1
+        elif may & UNSPECIFIED or math.isinf(t):
+            found.open += 1
+        else:
+            found.compared += 1
+            ratio = _ratio(h, l, t * share, right)
+            found.largest = max(found.largest, ratio)
+            if not ratio <= 1:
+                found.outside += 1
+                exactly = mpmath.nstr(right, 40)
+                shown = f"element {place} of {where}: {h!r} + {l!r}, exactly {exactly}, t {t:.4g}"
+                found.example = found.example or shown
+
+
+def _ratio(high: float, low: float, radius: mpmath.mpf, right: mpmath.mpf) -> float:
+    """The error of a value over the radius that it may have: infinite where it is of another kind.
+
+    An infinite value may stand for what is finite, but farther than any format that it judges.
+    """
+    if math.isfinite(high) and mpmath.isfinite(right):
+        error = abs(_CONTEXT.mpf(high) + _CONTEXT.mpf(low) - right)
+        return float(error / radius) if error and radius else math.inf if error else 0.0
+    if mpmath.isnan(right) or math.isnan(high):
+        return 0.0 if mpmath.isnan(right) and math.isnan(high) else math.inf
+    beyond = math.isinf(high) and right * math.copysign(1, high) >= FAR
+    return 0.0 if beyond else math.inf
+
+
+_CONTEXT = mpmath.MPContext()
+_CONTEXT.prec = BITS
