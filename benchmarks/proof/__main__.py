@@ -14,7 +14,9 @@ OUTPUTS = 20_000
 
 def main(arguments: list[str] | None = None) -> int:
     """Compare; 1 if anything lay outside its radius, or fewer outputs were compared than asked for."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.proof", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.proof", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument("contracts", nargs="*", metavar="CONTRACT", help="all of references by default")
     parser.add_argument("--outputs", type=int, default=OUTPUTS, help="to be compared, of each (%(default)s)")
     parser.add_argument("--reading", choices=list(READINGS), action="append", help="both by default")

@@ -16,7 +16,7 @@ from harness.contracts import Contract
 from harness.numbers import Answer, read_double, read_float64
 from harness.numbers.backend import Multiprecision
 from harness.numbers.double import Double
-from harness.numbers.number import FAR, LOST, UNSPECIFIED, Reading
+from harness.numbers.number import FAR, LOST, NAN, NINF, PINF, UNSPECIFIED, Reading
 from harness.numbers.radius import terms
 from harness.numbers.read import _evaluate
 
@@ -65,7 +65,7 @@ def _both(launch: Launch, read: Read) -> Iterator[tuple[Answer, np.ndarray]]:
     numbers = _evaluate(definition, launch.arguments, Reading(Multiprecision(BITS), launch.model), count)
     answers = read(definition, launch.arguments, launch.model, [None] * count)
     for answer, number in zip(answers, numbers, strict=True):
-        yield answer, np.broadcast_to(number.v, tuple(answer.t.shape))
+        yield answer, np.asarray(number.v).reshape(tuple(answer.t.shape))
 
 
 def _count(found: Found, answer: Answer, exact: np.ndarray, where: str) -> None:
@@ -81,13 +81,18 @@ def _count(found: Found, answer: Answer, exact: np.ndarray, where: str) -> None:
             found.open += 1
         else:
             found.compared += 1
-            ratio = _ratio(h, l, t * share, right)
+            ratio = 0.0 if may & _kind(right) else _ratio(h, l, t * share, right)
             found.largest = max(found.largest, ratio)
             if not ratio <= 1:
                 found.outside += 1
                 exactly = mpmath.nstr(right, 40)
                 shown = f"element {place} of {where}: {h!r} + {l!r}, exactly {exactly}, t {t:.4g}"
                 found.example = found.example or shown
+
+
+def _kind(right: mpmath.mpf) -> int:
+    """The flag under which a reading admits a value that is no number: whatever its own value is."""
+    return NAN if mpmath.isnan(right) else 0 if mpmath.isfinite(right) else PINF if right > 0 else NINF
 
 
 def _ratio(high: float, low: float, radius: mpmath.mpf, right: mpmath.mpf) -> float:
