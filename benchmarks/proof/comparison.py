@@ -29,6 +29,20 @@ PATIENCE = 40
 """How many times as many outputs are looked at as are to be compared, before a contract is given up."""
 
 
+class Values(Multiprecision):
+    """mpmath numbers whose magnitudes, which errors are made of, are floats: only values are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(BITS)
+        self.context.mpf.__abs__ = lambda number: np.float64(mpmath.libmp.to_float(number._mpf_)).__abs__()
+
+    def absolute(self, a: np.ndarray) -> np.ndarray:
+        return self.where(a < 0, -a, a)
+
+
+WIDE = Values()
+
+
 @dataclass
 class Found:
     """What a comparison found: outputs compared; lost, which go up a tier; open, of which the reading says
@@ -62,7 +76,8 @@ def compare(contract: Contract, reading: str, outputs: int, seed: int = 0) -> Fo
 def _both(launch: Launch, read: Read) -> Iterator[tuple[Answer, np.ndarray]]:
     """The answers of a reading, and the same definition's values at 300 bits."""
     definition, count = launch.contract.definition, len(launch.contract.outputs)
-    numbers = _evaluate(definition, launch.arguments, Reading(Multiprecision(BITS), launch.model), count)
+    with np.errstate(all="ignore"):
+        numbers = _evaluate(definition, launch.arguments, Reading(WIDE, launch.model), count)
     answers = read(definition, launch.arguments, launch.model, [None] * count)
     for answer, number in zip(answers, numbers, strict=True):
         yield answer, np.asarray(number.v).reshape(tuple(answer.t.shape))

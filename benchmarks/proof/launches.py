@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from harness import formats, oracle
 from harness.admission import narrowed
 from harness.arithmetic import Arithmetic
 from harness.case import Case, Grid, Recipe, Row, logical_values
-from harness.contracts import Contract, Domain
+from harness.contracts import Contract, Domain, Sizes
 from harness.formats import FLOAT64, Format, format_of, is_integer
 from harness.layouts import Layout
 from harness.numbers import Answer
@@ -32,7 +33,9 @@ from harness.values import pool
 from harness.values.counter import Floats
 
 CONTENT = (24, 5, 17, 2, 33, 8, 24, 1, 64, 3)
-ROWS = (8, 3, 16, 1, 5)
+ROWS = (24, 8, 48, 1, 16)
+OUTPUTS = 256
+"""Elements of all results of a launch, about, beyond which it has fewer rows: so many launches have all choices."""
 LONG = 4_001
 EVERY = 40
 """One launch in so many has a row of LONG elements."""
@@ -98,6 +101,10 @@ def _case(
         **{key: int(random.integers(10_000)) for key in ("axis", "choice", "spread", "main")},
     )
     fitted = shapes.fit(contract, domain, BUDGET, wish)
+    many = sum(prod(size) for size in _sizes(contract.at(fitted.sizes), fitted.sizes, fitted.scalars))
+    if many > OUTPUTS:
+        wish = replace(wish, rows=max(1, wish.rows * OUTPUTS // many))
+        fitted = shapes.fit(contract, domain, BUDGET, wish)
     whole = contract.at(fitted.sizes)
     dtypes = contents.formats(contract, domain, fmt)
     grids = {name: contents.grid_of(whole, fitted, name) for name in whole.tensors}
@@ -182,11 +189,16 @@ def _cancel(
             exact[name] = torch.from_numpy(drawn[:, place].copy()).reshape(shape)
 
 
+def _sizes(contract: Contract, sizes: Sizes, scalars: Mapping[str, Any]) -> list[tuple[int, ...]]:
+    """The shape of every output."""
+    return [contract.shape(output.shape, sizes, scalars) for output in contract.outputs]
+
+
 def _returned(
     contract: Contract, case: Case, exact: Mapping[str, torch.Tensor], read: Read, model: Model
 ) -> list[torch.Tensor]:
     """Outputs that the definition is given, as a kernel would return them: rounded to their dtypes."""
-    sizes = [contract.shape(output.shape, case.sizes, case.scalars) for output in contract.outputs]
+    sizes = _sizes(contract, case.sizes, case.scalars)
     zeros = [torch.zeros(size, dtype=torch.float64) for size in sizes]
     answers = read(contract.definition, oracle.arguments(contract, case, exact, zeros), model, sizes)
     found = []
