@@ -10,6 +10,10 @@ reading gave up (LOST: they go up a tier), of how many it says nothing, the larg
 how many lay outside, which must be none. The exit status says so.
 """
 
+import references
 from benchmarks.proof.comparison import BITS, READINGS, Found, compare
 
-__all__ = ["BITS", "READINGS", "Found", "compare"]
+CONTRACTS = tuple(references.__all__)
+"""Names of all that ``references`` offers."""
+
+__all__ = ["BITS", "CONTRACTS", "READINGS", "Found", "compare"]

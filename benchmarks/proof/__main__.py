@@ -6,7 +6,7 @@ import argparse
 import sys
 
 import references
-from benchmarks.proof import READINGS, __doc__, compare
+from benchmarks.proof import CONTRACTS, READINGS, __doc__, compare
 from benchmarks.proof.comparison import Found
 
 OUTPUTS = 20_000
@@ -22,11 +22,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--reading", choices=list(READINGS), action="append", help="both by default")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
-    unknown = set(given.contracts) - set(references.__all__)
+    unknown = set(given.contracts) - set(CONTRACTS)
     if unknown:
-        parser.error(f"no contract {', '.join(sorted(unknown))}; there are {', '.join(references.__all__)}")
+        parser.error(f"no contract {', '.join(sorted(unknown))}; there are {', '.join(CONTRACTS)}")
     good = True
-    for name in given.contracts or references.__all__:
+    for name in given.contracts or CONTRACTS:
         for reading in given.reading or READINGS:
             found = compare(getattr(references, name), reading, given.outputs, given.seed)
             good = good and not found.outside and found.compared >= given.outputs
