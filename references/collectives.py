@@ -139,8 +139,12 @@ def reduce(shards: list[Number], root: int, op: str) -> list[Number]:
     args={"sums": "R", "counts": Tensor("R", dtype="int64", whole=Whole(0, 1000))},
     returns="",
     nonempty=("R",),
+    families=("half-ulps", "positive", "equal", "cancelling-pairs", "small-integers", "near-overflow"),
     roundings={"total": "Σ sums is rounded to the input's format before it is divided"},
 )
 def weighted_mean(sums: Number, counts: Number) -> Number:
-    """Σ sums / Σ counts over the ranks: NaN where nobody counted anything and the sums are 0."""
-    return numbers.rounded(numbers.sum(sums, -1), "total") / numbers.sum(counts, -1)
+    """Σ sums / Σ counts over the ranks: NaN where nobody counted anything and the sums are 0.
+
+    Counts are added without error as long as the accumulator holds their sum.
+    """
+    return numbers.rounded(numbers.sum(sums, -1), "total") / numbers.exact_sum(counts, -1)
