@@ -17,8 +17,8 @@ from judging import Array, Truth, attack, narrower, rejected
 import references
 from harness.arithmetic import Arithmetic
 from harness.formats import BFLOAT16, FLOAT16, FLOAT32, TF32, Format, round_to
-from harness.numbers import Model, read_exactly, read_float64
-from harness.numbers.number import NAN, NINF, PINF, UNSPECIFIED
+from harness.numbers import Model, read_double, read_exactly, read_float64
+from harness.numbers.number import NAN, NINF, PINF, SPANNED, UNSPECIFIED
 
 FORMATS = (FLOAT32, FLOAT16, BFLOAT16)
 MISSES: list[int | str] = [0, 2, -2, "random"]
@@ -230,7 +230,7 @@ def test_overflow_adds_answers() -> None:
     assert all(flag & UNSPECIFIED for flag in answer_to([big], [big, 1.0], [3.0, 4.0])[1])
     assert all(flag & UNSPECIFIED for flag in answer_to([huge], [1.5, 0.0], [3.0, 4.0])[1])  # in base 2
     # A score that may be -inf is as good as masked, unless it is the largest.
-    assert answer_to([big], [-big, 1.0], [3.0, 4.0])[1] == [0, 0]
+    assert answer_to([big], [-big, 1.0], [3.0, 4.0])[1] == [SPANNED, 0]
     assert all(flag & UNSPECIFIED for flag in answer_to([big], [-big, -big], [3.0, 4.0])[1])
     assert answer_to([0.0], [1.0, 1.0, 1.0], [huge, huge, huge])[1] == [PINF | NAN, 0]
     assert answer_to([0.0], [1.0, 1.0, 1.0], [-huge, -huge, 1.0])[1] == [NINF | NAN, 0]
@@ -243,3 +243,22 @@ def test_a_truth_is_what_it_says() -> None:
     out, lse = exact(q, k, np.array([[[4.0], [8.0]]]), mask(1, 2, None, None))
     assert isinstance(out, Truth)
     assert math.isclose(out.hi.item(), 7.0, rel_tol=1e-15) and math.isclose(lse.hi.item(), math.log(4))
+
+
+def test_scores_beyond_the_digits_of_the_reading_leave_all_that_the_values_span() -> None:
+    """q·k is the same of both keys, 2^100 of float64's ulps below its terms: the reading takes the one or the other."""
+    q = torch.tensor([1e37, -1e37, 1.0, 3.0], dtype=torch.float64).reshape(1, 1, 1, 4)
+    k = torch.tensor([[0.1, 0.1, 0.5, 0.25], [0.3, 0.3, 0.125, 0.375]], dtype=torch.float64).reshape(
+        1, 1, 2, 4
+    )
+    v = torch.tensor([[2.0, 5.0], [8.0, -1.0]], dtype=torch.float64).reshape(1, 1, 2, 2)
+    given = {"q": q, "k": k, "v": v, "scale": 1.0, "causal": None, "window": None}
+    for read in (read_float64, read_double):
+        found = read(references.attention.definition, given, kernel(flush="none"), [None])[0]
+        value = getattr(found.value, "hi", found.value)[0, 0, 0]
+        assert bool(((found.may & SPANNED) != 0).all())
+        low, high = v[0, 0].amin(0), v[0, 0].amax(0)
+        assert bool(((low <= value) & (value <= high)).all())
+        assert bool(((value - found.t <= low) & (value + found.t >= high)).all())
+    plain = read_float64(references.attention.definition, {**given, "q": q / 1e37}, kernel(), [None])[0]
+    assert not bool((plain.may & SPANNED).any())

@@ -16,7 +16,7 @@ from harness.contracts import Contract
 from harness.numbers import Answer, read_double, read_float64
 from harness.numbers.backend import Multiprecision
 from harness.numbers.double import Double
-from harness.numbers.number import FAR, LOST, NAN, NINF, PINF, UNSPECIFIED, Reading
+from harness.numbers.number import FAR, LOST, NAN, NINF, PINF, SPANNED, UNSPECIFIED, Reading
 from harness.numbers.radius import terms
 from harness.numbers.read import _evaluate
 
@@ -45,8 +45,8 @@ WIDE = Values()
 
 @dataclass
 class Found:
-    """What a comparison found: outputs compared; lost, which go up a tier; open, of which the reading says
-    nothing, as anything is right; outside the radius; and the largest error in it."""
+    """What a comparison found: outputs compared; lost, which go up a tier; open, where anything is right,
+    or all that t spans; outside the radius; the largest error in it; example: the first outside, in words."""
 
     compared: int = 0
     lost: int = 0
@@ -95,8 +95,10 @@ def _count(found: Found, answer: Answer, exact: np.ndarray, where: str) -> None:
         elif may & UNSPECIFIED or math.isinf(t):
             found.open += 1
         else:
-            found.compared += 1
-            ratio = 0.0 if may & _kind(right) else _ratio(h, l, t * share, right)
+            radius = t if may & SPANNED else t * share
+            found.compared += not may & SPANNED
+            found.open += bool(may & SPANNED)
+            ratio = 0.0 if may & _kind(right) else _ratio(h, l, radius, right)
             found.largest = max(found.largest, ratio)
             if not ratio <= 1:
                 found.outside += 1

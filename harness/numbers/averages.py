@@ -29,6 +29,7 @@ from harness.numbers.number import (
     NAN,
     NINF,
     PINF,
+    SPANNED,
     UNSPECIFIED,
     Number,
     is_zero,
@@ -102,6 +103,9 @@ def softmax_average(
 
     Where the running numerator may overflow, ±inf and NaN are right too; where a score may be +inf, or the
     largest -inf, anything. A row of scores that are all -inf gives 0, as PyTorch's, or NaN, as the formula.
+
+    Where max|vⱼ - O| takes the place of the sum, the reading's own weights may be as wrong as a kernel's: its O
+    is one of the hull of the vⱼ, all of which t spans.
     """
     places = _Places(probabilities, normalizer, partials)
     axis = max(range(len(z.shape) - 2), key=lambda axis: z.shape[axis], default=0)
@@ -138,6 +142,7 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
     if reading.brief and weights.visible is None:
         reading.shortened.append("softmax_average")
         spread = furthest = 0.0
+        spanned = None
         largest = weights.w
         largest += weights.error
         average = xp.divide(xp.matmul(largest, size), (weights.total + weights.slack) * (1 + 2.0**-30))
@@ -145,6 +150,7 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
         largest = weights.w + weights.error
         moved_by, furthest = xp.distances(weights.error, weights.visible, v.v, value)
         spread = bounded(moved_by, furthest)
+        spanned = (spread >= furthest) & (furthest > 0)
         average = bounded(xp.matmul(largest, size), abs(value) + furthest)
     rescalings, narrow = _rescalings(z), _narrower(z, places.probabilities)
     chain = max(1, min(keys, model.depth)) if isinstance(model.depth, int) else keys
@@ -174,6 +180,8 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
     t = xp.where(weights.nothing, zero, t)
     limit = min(model.overflow, part.overflow_threshold if part else math.inf)
     may = _with_overflow(weights, v.v, t, limit, z)
+    if spanned is not None and xp.any(spanned):
+        may = joined(may, xp.flags(spanned, SPANNED))
     return settle(reading, value, t, may)
 
 

@@ -21,8 +21,9 @@ from harness.numbers.share import NO_ERROR, Share
 FAR = 2.0**1000
 """Magnitude beyond which the float64 reading keeps no value, as no narrower format comes near it."""
 
-PINF, NINF, NAN, UNSPECIFIED, LOST = 1, 2, 4, 8, 16
-"""Flags: the implementation may hold +inf, -inf, NaN, anything; LOST: the reading left its own range."""
+PINF, NINF, NAN, UNSPECIFIED, LOST, SPANNED = 1, 2, 4, 8, 16, 32
+"""Flags: the implementation may hold +inf, -inf, NaN, anything; LOST: the reading left its own range; SPANNED:
+whatever the exact value is, t reaches from v over everything that an implementation may hold."""
 
 
 @dataclass(frozen=True)

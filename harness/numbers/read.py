@@ -35,9 +35,10 @@ class Answer:
     value, t: float64 tensors, or mpmath numbers of ``context`` in object arrays; the value may be a Double.
     may: flags (uint8), LOST where the reading does not know the answer. t is never NaN nor negative, 0 where
     the value is not finite, and inf where nothing can be said. radius: the share of t by which the value may
-    be off, which t includes. flagged: whether some may is not 0. numbered: whether the definition asked for
-    the positions along some axis. most: |value| + t nowhere exceeds it, if it is known (else NaN). shortened:
-    whether some t may be less than what is allowed.
+    be off, which t includes; where SPANNED, t reaches every right answer however far the value is off.
+    flagged: whether some may is not 0. numbered: whether the definition asked for the positions along some
+    axis. most: |value| + t nowhere exceeds it, if it is known (else NaN). shortened: whether some t may be
+    less than what is allowed.
     """
 
     value: Any
