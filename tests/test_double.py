@@ -113,6 +113,30 @@ def test_what_is_too_small_or_overflows_on_the_way_is_unknown_and_stays_so() -> 
     assert (huge * Double(torch.tensor([0.999], dtype=torch.float64))).hi.tolist() == [1.7e308 * 0.999]
 
 
+def test_what_vanishes_is_0_and_known() -> None:
+    """Below 2^-1500 a result is as good as 0; between that and 2^-960 its low word is not known."""
+    tiny = Double(torch.tensor([2.0**-800, 2.0**-700, 5e-324], dtype=torch.float64))
+    two = double.joined([tiny, Double(torch.full((1,), 2.0**-3, dtype=torch.float64))], 0)
+    for found, unknown in (
+        (tiny * tiny, [False, True, False]),
+        (
+            tiny / Double(torch.tensor([2.0**800, 2.0**700, 2.0**600], dtype=torch.float64)),
+            [False, True, False],
+        ),
+        (double.product_along(two, 0), [False]),
+        (
+            apply("exp", Double(torch.tensor([-1045.0, -900.0, -2000.0], dtype=torch.float64))),
+            [False, True, False],
+        ),
+    ):
+        assert found.unknown.tolist() == unknown
+        assert found.hi.tolist() == [0.0] * len(unknown)
+    lost = Double(tiny.hi, torch.full_like(tiny.hi, math.nan))
+    assert bool(
+        (lost * tiny).unknown.all() & (lost / tiny.each(lambda w: 1 / w.clamp(min=1e-300))).unknown.all()
+    )
+
+
 UNKNOWN = Double(
     torch.tensor([0.0, 1e-320, 1e-30, 1e-3, 0.25, 1.0, 3.0, 60.0, -0.25, -3.0, 1e300], dtype=torch.float64),
     torch.full((11,), math.nan, dtype=torch.float64),

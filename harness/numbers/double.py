@@ -6,7 +6,7 @@ less than 2^-102 of its result.
 
 What leaves that accuracy says so: a low word that is not finite marks an element as *unknown*, and stays
 with everything computed from it. Products and quotients below 2^-960, whose low words would be subnormal,
-are unknown, and so is what overflows in a step before the result does.
+are unknown, and so is what overflows in a step before the result does. Those below 2^-1500 are 0, and known.
 
 Beside tensors, which are allowed errors and need few digits, a double-double counts as its high word: the
 result is a tensor. Python floats are exact.
@@ -22,6 +22,10 @@ import torch
 
 SMALLEST = 2.0**-960
 """Products below this may lose digits: the error of a product of 53-bit numbers is a multiple of 2^-1074."""
+
+VANISHES = -1500
+"""Exponent of products and quotients that are as good as 0: an operation that underflows allows 2^-1074, of which
+a reading may be off by 2^-43; even under three roots what is left out is less than that share of what is allowed."""
 
 _HALF_LOW_BITS = 1 << 26
 _HIGH_BITS = -(1 << 27)
@@ -199,7 +203,7 @@ def multiply(a: Double, b: Double) -> Double:
     """a · b to 8·2^-106 of the product; unknown where it is too small for that."""
     p, error = two_product(a.hi, b.hi)
     error = error + (a.hi * b.lo + a.lo * b.hi + a.lo * b.lo)
-    error = _unless_tiny(p, error, (a.hi != 0) & (b.hi != 0))
+    error = _unless_tiny(p, error, a.hi, b.hi, 1)
     return _settled(p, p, error, a.lo, b.lo)
 
 
@@ -216,8 +220,8 @@ def divide(a: Double, b: Double) -> Double:
     high, low = two_sum(first, second)
     # With the low word of the rest, what is not known of a stays so.
     low = low + (rest.hi + rest.lo) / b.hi
-    low = _unless_tiny(q, low, a.hi != 0)
-    low = _unless_tiny(a.hi, low, a.hi != 0)
+    low = _unless_tiny(q, low, a.hi, b.hi, -1)
+    low = _unless_tiny(a.hi, low, a.hi, b.hi, -1)
     return _settled(q, high, low, a.lo, b.lo)
 
 
@@ -262,9 +266,11 @@ def scaled_apart(a: Double) -> tuple[Double, torch.Tensor]:
 
 
 def scaled(a: Double, exponent: torch.Tensor) -> Double:
-    """a · 2^exponent; unknown where that is too small to be exact, or an overflow."""
+    """a · 2^exponent; unknown where that is too small to be exact, but not as good as 0, or an overflow."""
     high, low = _ldexp(a.hi, exponent), _ldexp(a.lo, exponent)
     lost = (a.hi != 0) & (high.abs() < SMALLEST) & (exponent < 0)
+    if bool(lost.any()):
+        lost = lost & (torch.frexp(a.hi)[1] + exponent >= VANISHES)
     lost = lost | (torch.isfinite(a.hi) & torch.isinf(high))
     return Double(high, torch.where(lost, math.nan, low))
 
@@ -311,10 +317,18 @@ def _times_word(a: Double, q: torch.Tensor) -> Double:
     return Double(high, error - (high - p))
 
 
-def _unless_tiny(p: torch.Tensor, error: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
-    """The error of a result, not known where it is too small and was not made of zeros."""
-    tiny = p.abs() < SMALLEST
-    return torch.where(tiny & present, math.nan, error) if bool(tiny.any()) else error
+def _unless_tiny(
+    size: torch.Tensor, error: torch.Tensor, a: torch.Tensor, b: torch.Tensor, sign: int
+) -> torch.Tensor:
+    """The error of a product (sign 1) or quotient (-1) of a and b: not known where a size is too small, 0 where it
+    was made of zeros or vanishes."""
+    tiny = (size.abs() < SMALLEST) & (a != 0)
+    tiny = tiny & (b != 0) if sign > 0 else tiny
+    if not bool(tiny.any()):
+        return error
+    exponent = torch.frexp(a)[1] + sign * torch.frexp(b)[1]
+    vanishes = tiny & (exponent < VANISHES) & torch.isfinite(error)
+    return torch.where(vanishes, 0.0, torch.where(tiny, math.nan, error))
 
 
 def _settled(

@@ -15,6 +15,7 @@ import torch
 
 from harness.numbers.double import (
     SMALLEST,
+    VANISHES,
     Double,
     add,
     add_float,
@@ -46,7 +47,9 @@ def exp(a: Double) -> Double:
     power = Double(table_high[index], table_low[index])
     value = multiply(power, add_float(_expm1_series(r), 1.0))
     value = scaled(value, torch.div(count - index, _TABLE).to(torch.int64))
-    value = chosen(x.hi < -745.2, Double(value.hi, torch.full_like(value.hi, math.nan)), value)
+    subnormal = (x.hi < -745.2) & (x.hi > VANISHES * math.log(2.0))
+    value = chosen(x.hi < -745.2, 0.0, value)
+    value = Double(value.hi, torch.where(subnormal, math.nan, value.lo))
     return _with_ends(value, a, ends, torch.exp(a.hi))
 
 
