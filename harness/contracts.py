@@ -155,7 +155,9 @@ class Domain:
     ndim: lowest and highest number of dimensions of packs; dim: "any", "last" or the allowed values;
     max_elements: of the largest tensor; layouts: allowed layout names; finite: no inf or NaN inputs;
     max_abs: largest magnitude; dtypes: fixed formats of named tensors; allowed: values allowed for named
-    sizes and scalars.
+    sizes and scalars. large: whether a tensor may span 2^31 elements and more. None: it is tried on the CPU, and
+    what goes wrong is noted; True: it must be right, and on a GPU whole tensors of that size too; a number: whole
+    tensors of so many elements, on any device; False: it is not tried.
     """
 
     ndim: tuple[int, int] = (1, 4)
@@ -166,6 +168,7 @@ class Domain:
     max_abs: float | None = None
     dtypes: tuple[tuple[str, str], ...] = ()
     allowed: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    large: bool | int | None = None
 
     def allowed_values(self, name: str) -> tuple[Any, ...] | None:
         """Values the author allows for the size or scalar ``name``; None when unrestricted."""
@@ -178,6 +181,8 @@ class Domain:
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
             if value == getattr(default, item.name):
+                continue
+            if item.name == "large" and value is not False:
                 continue
             if item.name in ("dtypes", "allowed"):
                 words += [f"{name}={list(v) if isinstance(v, tuple) else v}" for name, v in value]
@@ -502,6 +507,8 @@ def _domain_field(key: str, value: Any) -> Any:
         raise HarnessError(f"domain max_elements={value!r}: give a positive integer")
     if key == "max_abs" and not (isinstance(value, int | float) and value > 0):
         raise HarnessError(f"domain max_abs={value!r}: give a positive number")
+    if key == "large" and not (value is None or (isinstance(value, int) and (value is False or value > 0))):
+        raise HarnessError(f"domain large={value!r}: give True, False or a number of elements")
     if key == "finite" and not isinstance(value, bool):
         raise HarnessError(f"domain finite={value!r}: give True or False")
     return value

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from dataclasses import dataclass, replace
 
 from harness.errors import HarnessError, nearest
@@ -23,7 +24,17 @@ NAMES = (
     "broadcast",
     "size1",
     "combined",
+    "far",
 )
+
+FAR = 1 << 20
+"""A step or a gap of at least so many elements makes a layout a far one."""
+
+REACH = 1 << 31
+"""Elements between the first and the last row of a far layout, at least: an int32 offset overflows."""
+
+MOST_FAR = 1 << 10
+"""Rows of a far layout at most: each touches a page of memory of its own."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +78,9 @@ class Layout:
         return len(self.order)
 
     def features(self) -> tuple[str, ...]:
-        """Names of the ways in which the layout departs from contiguous."""
+        """Names of the ways in which the layout departs from contiguous; of a far one that is all."""
+        if max((*self.steps, *self.pads), default=0) >= FAR:
+            return ("far",)
         found = []
         ndim = self.ndim
         swapped = (*range(ndim - 2), ndim - 1, ndim - 2)
@@ -166,6 +179,11 @@ def allowed(names: tuple[str, ...] | None) -> tuple[str, ...]:
     return tuple(name for name in NAMES if name in names)
 
 
+def near(names: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The same without far layouts, which have launches of their own."""
+    return tuple(name for name in allowed(names) if name != "far")
+
+
 def permits(names: tuple[str, ...] | None, layout: Layout) -> bool:
     """Whether a domain with these layout names admits the layout; contiguous is always admitted."""
     if names is None or layout.name == "contiguous":
@@ -186,6 +204,8 @@ def feasible(name: str, shape: tuple[int, ...]) -> bool:
         return len(shape) >= 2 and long_axes >= 2
     if name == "size1":
         return 1 in shape
+    if name == "far":
+        return bool(_far_axes(shape))
     return True
 
 
@@ -233,7 +253,28 @@ def variants(name: str, shape: tuple[int, ...]) -> tuple[Layout, ...]:
         return tuple(replace(plain, ones=tuple(one * unit for unit in units)) for one in ONES)
     if name == "combined":
         return _combined(shape, axes)
+    if name == "far":
+        return tuple(_far(shape, axis, odd) for odd in (0, 1) for axis in _far_axes(shape))
     return (plain,)
+
+
+def _far_axes(shape: tuple[int, ...]) -> list[int]:
+    """The axes that a far layout may put outermost."""
+    elements = math.prod(shape)
+    return [axis for axis, n in enumerate(shape) if 3 <= n <= MOST_FAR and elements // n < FAR]
+
+
+def _far(shape: tuple[int, ...], axis: int, odd: int) -> Layout:
+    """The axis outermost, its last element REACH or a little more from its first: 32 bits hold its stride, but
+    not that times the last index. odd: added to a stride that is a multiple of 16."""
+    plain = Layout.contiguous(len(shape))
+    within = math.prod(shape) // shape[axis]
+    gap = -(-(REACH // (shape[axis] - 1) + within + 1) // 16) * 16 + odd - within
+    inside = next((other for other in plain.order if other != axis and shape[other] > 1), None)
+    order = (axis, *(other for other in plain.order if other != axis))
+    if inside is None:
+        return replace(plain, order=order, steps=_at(plain.steps, axis, gap))
+    return replace(plain, order=order, pads=_at(plain.pads, inside, gap))
 
 
 def _all_padded(plain: Layout, axes: list[int]) -> Layout:

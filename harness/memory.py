@@ -8,6 +8,9 @@ guards and the gaps between its elements, is *outside*. The outside holds a fill
 - a read outside shows as an answer that moves when the fill does (`Block.surround` swaps it, the view stays),
 - an element that nobody wrote still holds the fill that `allocate` put into the view too.
 
+Of a view that is spread over 2^28 elements and more (see `harness.spread`) only what is beside its elements
+is outside in this sense.
+
 Fills are bit patterns, not values: NaN carries a payload and the large values may differ in their last bits,
 by ``salt``. Blocks with different salts hold different bits outside, so that a copy from one block's guard
 into another's is damage too (where the format has bits to spare: not bool, not e4m3fn).
@@ -22,6 +25,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import torch
+
+from harness import spread
 
 GUARD: Final = 4096
 """Elements before and after each view."""
@@ -85,10 +90,15 @@ class Block:
     _strides: tuple[int, ...] = field(init=False)
     _integers: torch.Tensor = field(init=False)
     _mask: torch.Tensor | None = field(init=False, default=None)
+    _near: torch.Tensor | None = field(init=False, default=None)
+    """Of a view that is spread out: int64 [n], the elements of storage outside that are watched."""
 
     def __post_init__(self) -> None:
         self._shape, self._strides = self.view.shape, self.view.stride()
         self._integers = self.storage.view(_carrier(self.storage.dtype))
+        if spread.is_spread(self._shape, self.span):
+            near = spread.beside(self._shape, self._strides, self.base, len(self.storage), GUARD)
+            self._near = near.to(self.storage.device)
 
     @property
     def intact(self) -> bool:
@@ -116,6 +126,9 @@ class Block:
 
     def damage(self) -> list[int]:
         """Elements outside the view whose bits are no longer the fill's: offsets from its first element."""
+        if self._near is not None:
+            changed = self._integers[self._near] != self._expected_at(self._near)
+            return (self._near[changed] - self.base).tolist() if bool(changed.any()) else []
         found: list[torch.Tensor] = []
         for start, stop in self._outside_ranges():
             changed = self._integers[start:stop] != self._expected(start, stop)
@@ -128,6 +141,9 @@ class Block:
     def surround(self, kind: str, salt: int | None = None) -> None:
         """Refill the outside with another kind; the view keeps its contents."""
         self.fill, self.salt = _checked(kind), self.salt if salt is None else salt
+        if self._near is not None:
+            self._put(self._near)
+            return
         for start, stop in self._outside_ranges():
             part, expected = self._integers[start:stop], self._expected(start, stop)
             if start < self.base < stop:
@@ -137,6 +153,10 @@ class Block:
     def poison(self, kind: str, salt: int | None = None) -> None:
         """Refill everything, the view too."""
         self.fill, self.salt = _checked(kind), self.salt if salt is None else salt
+        if self._near is not None:
+            self._put(self._near)
+            self._put(self._places(self._shape, self._strides, self.base).reshape(-1))
+            return
         _write(self._integers, self._expected(0, len(self.storage)))
 
     def snapshot(self) -> torch.Tensor:
@@ -165,8 +185,29 @@ class Block:
         """
         if tensor.dtype.itemsize != self.storage.dtype.itemsize:
             return torch.zeros(tensor.shape, dtype=torch.bool, device=tensor.device)
+        if self._near is not None:
+            places = self._places(tensor.shape, tensor.stride(), int(tensor.storage_offset()))
+            return self._integers[places] == self._expected_at(places)
         unchanged = self._integers == self._expected(0, len(self.storage))
         return unchanged.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    def _places(self, shape: Sequence[int], strides: Sequence[int], base: int) -> torch.Tensor:
+        """Int64 [shape]: where the elements of a view lie in the storage."""
+        return (spread.offsets(shape, strides) + base).to(self.storage.device)
+
+    def _put(self, places: torch.Tensor) -> None:
+        """The fill at these elements of the storage, [n]."""
+        expected = self._expected_at(places)
+        if isinstance(expected, int):
+            expected = torch.tensor(expected, dtype=self._integers.dtype, device=places.device)
+        self._integers[places] = expected
+
+    def _expected_at(self, places: torch.Tensor) -> int | torch.Tensor:
+        """The fill's bits at these elements of the storage: one number, or one for each."""
+        if self.storage.dtype is not torch.bool:
+            return _pattern(self.storage.dtype, self.fill, self.salt)
+        period = torch.tensor(_BOOL_PERIOD[self.fill], dtype=torch.int8, device=places.device)
+        return period[places % len(period)]
 
     def _bits(self) -> torch.Tensor:
         return self._integers.as_strided(self._shape, self._strides, self.base)
@@ -182,8 +223,7 @@ class Block:
         """The fill's bits: one number, or one for each position where the fill alternates."""
         if self.storage.dtype is not torch.bool:
             return _pattern(self.storage.dtype, self.fill, self.salt)
-        period = torch.tensor(_BOOL_PERIOD[self.fill], dtype=torch.int8, device=self.storage.device)
-        return period[torch.arange(start, stop, device=self.storage.device) % len(period)]
+        return self._expected_at(torch.arange(start, stop, device=self.storage.device))
 
 
 def allocate(
@@ -215,12 +255,18 @@ def allocate(
     span = 1 + reach if math.prod(shape) else 0
     item = dtype.itemsize
     slack = ALIGNMENT // item
-    storage = torch.empty(GUARD + slack + offset + span + GUARD, dtype=dtype, device=device)
+    length = GUARD + slack + offset + span + GUARD
+    far = spread.is_spread(shape, span)
+    storage = (spread.reserve if far else _empty)(length, dtype, device)
     misaligned = (storage.data_ptr() + GUARD * item) % ALIGNMENT
     base = GUARD + (ALIGNMENT - misaligned) % ALIGNMENT // item + offset
     block = Block(storage, _view(storage, base, shape, strides), _checked(fill), base, span, salt)
     block.poison(fill)
     return block
+
+
+def _empty(length: int, dtype: torch.dtype, device: torch.device | str) -> torch.Tensor:
+    return torch.empty(length, dtype=dtype, device=device)
 
 
 def _view(storage: torch.Tensor, base: int, shape: Sequence[int], strides: Sequence[int]) -> torch.Tensor:

@@ -15,6 +15,7 @@ from . import races
 from .casts import Array, bits_of, is_float
 from .context import Context
 from .faults import MemoryFault, OrderMatters
+from .marks import marks
 from .memory_map import Window
 from .poison import poison_value
 from .storage import Region
@@ -94,7 +95,7 @@ def _active(context: Context, mask: Value) -> Array | None:
 
 
 def _check_address(context: Context, origin: str | None, ptr: Value, lanes: Array | None) -> None:
-    for marks, kind, text in (
+    for hits, kind, text in (
         (ptr.undef, "undefined values", "an address depends on something undefined"),
         (
             ptr.wrap,
@@ -102,9 +103,9 @@ def _check_address(context: Context, origin: str | None, ptr: Value, lanes: Arra
             "an address depends on an int32 result that wrapped around: cast to int64",
         ),
     ):
-        if marks is None:
+        if hits is None:
             continue
-        hit = marks if lanes is None else marks & lanes
+        hit = hits if lanes is None else hits & lanes
         if hit.any():
             lane = np.argwhere(hit)[0]
             at = tuple(np.minimum(lane, np.array(ptr.data.shape) - 1))
@@ -291,7 +292,7 @@ def _check_readers(context: Context, region: Region, programs: Array, index: Arr
     if pending is not None:
         readers = context.readers.get(key)
         if readers is None:
-            readers = context.readers[key] = np.full(max(1, region.size), -1, np.int32)
+            readers = context.readers[key] = marks(max(1, region.size), -1)
         for elements, lanes, reading in pending:
             shape = (len(reading), *elements.shape[1:])
             flat = np.broadcast_to(elements, shape).reshape(-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -32,6 +33,12 @@ class Extent:
         reach = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
         return self.start + (reach + 1) * self.width
 
+    @property
+    def count(self) -> int:
+        """Elements of the view, those that lie in one place counted once."""
+        axes = zip(self.strides, self.shape, strict=True)
+        return math.prod(size if stride else min(size, 1) for stride, size in axes)
+
     @functools.cached_property
     def dense(self) -> bool:
         """Whether every byte between start and stop is reached."""
@@ -58,6 +65,23 @@ class Extent:
         """Whether the view reaches a byte of the storage."""
         return self.position((byte - self.start) // self.width) is not None
 
+    def reaches(self, elements: Array) -> Array:
+        """Bool: whether the view reaches the elements that many elements from its first one."""
+        if self.stop == self.start:
+            return np.zeros(elements.shape, bool)
+        rest = elements.copy()
+        for stride, size in sorted(zip(self.strides, self.shape, strict=True), reverse=True):
+            if size > 1 and stride:
+                rest -= np.clip(rest // stride, 0, size - 1) * stride
+        return np.asarray(rest == 0)
+
+    def places(self) -> Array:
+        """Int64 [elements]: where the view's elements lie, in elements from the start of the storage."""
+        found = np.full(1, self.start // self.width, np.int64)
+        for stride, size in zip(self.strides, self.shape, strict=True):
+            found = (found[:, None] + np.arange(size if stride else min(size, 1)) * stride).reshape(-1)
+        return found
+
     def clear(self, mask: Array, start: int, unit: int) -> None:
         """Set what the view reaches to False in ``mask``, of which an item stands for ``unit`` bytes.
 
@@ -70,6 +94,18 @@ class Extent:
             (*(stride * items for stride in self.strides), 1),
         )
         inside[...] = False
+
+
+def missed(extents: Iterable[Extent], index: Array, width: int) -> Array:
+    """Bool: elements of ``width`` bytes of a storage that no view reaches, each looked at by itself.
+
+    For storages too long for `unreached`. Views of elements of another width reach nothing.
+    """
+    stray = np.ones(index.shape, bool)
+    for extent in extents:
+        if extent.width == width and extent.start % width == 0:
+            stray &= ~extent.reaches(index - extent.start // width)
+    return stray
 
 
 def unreached(extents: Iterable[Extent], start: int, stop: int, width: int) -> Array:

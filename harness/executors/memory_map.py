@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from .casts import Array
-from .extent import Extent, unreached
+from .extent import Extent, missed, unreached
+from .marks import MOST
 from .storage import Region
 
 
@@ -46,7 +47,9 @@ class Window:
     def outside(self, index: Array) -> Array:
         """Bool: which elements of the storage may not be reached."""
         stray = (index < self.low) | (index >= self.high)
-        if not self.dense and len(self.gaps):
+        if not self.dense and self.high - self.low > MOST:
+            stray |= missed(self._reach, index, self.width)
+        elif not self.dense and len(self.gaps):
             stray |= self.gaps[np.clip(index - self.low, 0, len(self.gaps) - 1)]
         return stray
 

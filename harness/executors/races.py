@@ -10,6 +10,7 @@ import numpy as np
 
 from .casts import Array
 from .context import Context
+from .marks import marks
 from .memory_map import Window
 from .storage import Region
 
@@ -91,7 +92,7 @@ def _note(context: Context, record: dict[int, Array], region: Region, index: Arr
     """Put the running program on record for elements [lanes]."""
     known = record.get(id(region))
     if known is None:
-        known = record[id(region)] = np.full(max(1, region.size), NOBODY, np.int32)
+        known = record[id(region)] = marks(max(1, region.size), NOBODY)
     mine = int(context.lanes[0])
     who = known[index]
     known[index] = np.where((who == NOBODY) | (who == mine), mine, SEVERAL)

@@ -14,8 +14,10 @@ from typing import Any, Final
 import numpy as np
 import torch
 
+from .. import spread
 from .casts import Array
-from .extent import Extent, unreached
+from .extent import Extent, missed, unreached
+from .marks import MOST, Pages, marks
 
 NEVER: Final = 0
 """In a shadow: the element still holds what its allocation happened to hold."""
@@ -48,6 +50,8 @@ class Region:
         """Bool: elements of ``width`` bytes that belong to no argument or allocation, where there are such."""
         if not self.owners:
             return np.zeros(index.shape, bool)
+        if self.size > MOST * width:
+            return missed(self.owners, index, width)
         if self._unowned is None or self._unowned[:2] != (width, len(self.owners)):
             whole = self.size // width * width
             self._unowned = width, len(self.owners), unreached(self.owners, 0, whole, width)
@@ -65,21 +69,21 @@ class Region:
         """Int32, one for each element of ``width`` bytes; None where it counts in other elements."""
         if self._shadow is None:
             self.width = width
-            self._shadow = np.full(self.size // width, BEFORE, np.int32)
+            self._shadow = marks(self.size // width, BEFORE)
         return self._shadow if self.width == width else None
 
-    def forget(self, width: int) -> None:
-        """Everything was just allocated and holds nothing."""
+    def forget(self, width: int, at: int = 0) -> None:
+        """Everything was just allocated and holds nothing but a fill, as it is from element ``at`` on."""
         self.width, self.holes = width, self.size > 0
-        self._shadow = np.full(self.size // width, NEVER, np.int32)
-        whole = self.elements(np.dtype(f"u{width}"))
+        self._shadow = marks(self.size // width, NEVER)
+        whole = self.elements(np.dtype(f"u{width}"))[at : at + 2]
         self.fill = int(whole[0]) if len(whole) > 1 and whole[0] == whole[1] else None
 
     def never(self, index: Array) -> Array | None:
         """Bool: elements that nobody wrote, nor holds anything but the fill; None where there are none."""
         if not self.holes or self._shadow is None:
             return None
-        never = np.take(self._shadow, index, mode="clip") == NEVER
+        never = np.asarray(np.take(self._shadow, index, mode="clip") == NEVER)
         if self.fill is not None and never.any():
             whole = self.elements(np.dtype(f"u{self.width}"))
             never &= np.take(whole, index, mode="clip") == self.fill
@@ -90,11 +94,17 @@ class Region:
         if self.holes:
             self._shadow, self.holes = None, False
 
-    def save(self) -> tuple[Array, Array | None]:
-        return self.bytes.copy(), None if self._shadow is None else self._shadow.copy()
+    def save(self) -> tuple[list[tuple[Any, Any, Array]], Array | None]:
+        """What it holds: all of it, or of a very long storage what its owners reach."""
+        parts: list[tuple[Any, Any]] = [(np.dtype(np.uint8), slice(None))]
+        if self.owners and sum(owner.count for owner in self.owners) * spread.THIN <= self.size:
+            parts = [(np.dtype(f"u{owner.width}"), owner.places()) for owner in self.owners]
+        held = [(dtype, places, self.elements(dtype)[places].copy()) for dtype, places in parts]
+        return held, None if self._shadow is None else self._shadow.copy()
 
-    def restore(self, saved: tuple[Array, Array | None]) -> None:
-        self.bytes[:] = saved[0]
+    def restore(self, saved: tuple[list[tuple[Any, Any, Array]], Array | None]) -> None:
+        for dtype, places, held in saved[0]:
+            self.elements(dtype)[places] = held
         self._shadow = saved[1]
 
 
@@ -149,7 +159,9 @@ class Memory:
         """Numbers for the programs of a launch: program p writes under the first plus p."""
         if self.clock + programs >= 2**31:
             for region in self._regions.values():
-                if region._shadow is not None:
+                if isinstance(region._shadow, Pages):
+                    region._shadow.limit(BEFORE)
+                elif region._shadow is not None:
                     np.minimum(region._shadow, BEFORE, out=region._shadow)
             self.clock = BEFORE + 1
         first = self.clock

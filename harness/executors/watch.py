@@ -8,9 +8,11 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from .. import spread
 from ..memory import Block
 from .context import Findings
 from .faults import Fault
+from .marks import Pages
 from .storage import NEVER, Memory
 
 
@@ -36,7 +38,8 @@ class Watch:
     def allocated(self, block: Block, *, empty: bool) -> None:
         self._memory.own([block.view])
         if empty and block.storage.device.type == "cpu":
-            self._memory.region(block.storage).forget(block.storage.element_size())
+            at = block.base if spread.is_spread(block.view.shape, block.span) else 0
+            self._memory.region(block.storage).forget(block.storage.element_size(), at)
 
     def findings(self, value: Any, blocks: Sequence[Block]) -> list[Fault]:
         """All faults, with a last one for each returned tensor that has elements nobody wrote."""
@@ -52,9 +55,13 @@ class Watch:
         shadow = region.shadow(tensor.element_size()) if region is not None and region.holes else None
         if shadow is None or not tensor.numel():
             return
-        never = torch.from_numpy(shadow == NEVER).as_strided(
-            tensor.shape, tensor.stride(), tensor.storage_offset()
-        )
+        if isinstance(shadow, Pages):
+            places = spread.offsets(tensor.shape, tensor.stride()) + tensor.storage_offset()
+            never = torch.from_numpy(shadow[places.numpy()] == NEVER)
+        else:
+            never = torch.from_numpy(shadow == NEVER).as_strided(
+                tensor.shape, tensor.stride(), tensor.storage_offset()
+            )
         never = never & block.untouched(tensor)
         if bool(never.any()):
             index = tuple(int(at) for at in never.nonzero()[0])

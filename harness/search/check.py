@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import torch
+
 from harness import formats, interrupt, oracle
 from harness.arithmetic import Arithmetic
 from harness.case import Case, materialise
@@ -22,7 +24,8 @@ from harness.search.explain import right_if
 from harness.search.finding import contract_spec, finding
 from harness.search.progress import Phase, Progress, Watcher
 from harness.search.reduce import in_format, reduced
-from harness.strategies import cover, drawn
+from harness.simplify import contiguous
+from harness.strategies import cover, drawn, far
 from harness.subjects import FORMATS, Target
 from harness.trial import MOST_COUNTED, Subject, Trial, run_trial
 from harness.verdict import Finding, Tally, Verdict
@@ -47,6 +50,11 @@ MAY_LOSE_DEVICE = frozenset({"raises", "hangs", "out of bounds"})
 
 CONTEXT_BROKE = "the CUDA context broke: "
 """How the message of a finding begins after which this process can launch nothing more."""
+
+FEW_FAR, MOST_FAR = 12, 48
+"""Launches of tensors that span 2^31 elements: where the domain says nothing of them, and where it asks for them."""
+
+ASK_FOR_LARGE = "domain large=True holds it to that, large=False leaves it out"
 
 MOST_CHECKS = 3
 """Failed checks of one launch that are reduced and reported."""
@@ -204,7 +212,7 @@ class FormatSearch:
     def run(self) -> None:
         """Search until the situations are done, the time is spent, or a failure is found and reduced."""
         _check_definition(self.subject, (case for _, case in islice(self._cases(self.examples), 3)))
-        failing = self._search(self.subject, self.tally, self.examples)
+        failing = self._far() or self._search(self.subject, self.tally, self.examples)
         if failing is not None:
             self.conclude(failing)
 
@@ -227,6 +235,37 @@ class FormatSearch:
                 return None
             if self.deadline is not None and time.monotonic() > self.deadline and watched:
                 tally.cut_short = examples is not None
+                return None
+        return None
+
+    def _far(self) -> Trial | None:
+        """Launches of tensors that span 2^31 elements; the first that is wrong for that alone, if it must not be.
+
+        Where the domain says nothing of such tensors, that is a note. What is wrong with contiguous tensors too is
+        left to the search.
+        """
+        large = self.subject.domain.large
+        if large is False or (large is None and self.subject.device != "cpu"):
+            return None
+        cases = far(self.subject.contract, self.fmt, self.subject.domain, self.seed)
+        for case in islice(cases, MOST_FAR if large else FEW_FAR):
+            try:
+                trial = _tried(self.subject, case, thorough=False)
+            except (OSError, MemoryError, torch.OutOfMemoryError):
+                self.tally.notes["no memory for a tensor that spans 2^31 elements"] += 1
+                return None
+            if not trial.failures:
+                self.tally.add(trial.tally)
+            elif not _tried(self.subject, contiguous(self.subject.contract, case), thorough=False).failures:
+                if large:
+                    self.tally.add(trial.tally)
+                    return trial
+                what = trial.failures[-1].check
+                self.tally.notes[
+                    f"not right where a tensor spans 2^31 elements ({what}); {ASK_FOR_LARGE}"
+                ] += 1
+                return None
+            else:
                 return None
         return None
 

@@ -3,6 +3,7 @@
 from harness.strategies.cost import Budget
 from harness.strategies.covering import cover
 from harness.strategies.drawing import cases
+from harness.strategies.far import far
 from harness.strategies.session import climb, drawn
 
-__all__ = ["Budget", "cases", "climb", "cover", "drawn"]
+__all__ = ["Budget", "cases", "climb", "cover", "drawn", "far"]

@@ -80,7 +80,7 @@ def layout(
     Where the domain or the shape rules the name out, another feasible one takes its place.
     """
     by_name: dict[str, list[Layout]] = {}
-    for name in layouts.allowed(domain.layouts):
+    for name in layouts.near(domain.layouts):
         found = [item for item in layouts.variants(name, shape) if layouts.permits(domain.layouts, item)]
         found = [item for item in found if set(item.expand) <= set(rows)] or found
         if found:

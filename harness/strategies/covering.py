@@ -44,10 +44,10 @@ def cover(
     case.
     """
     given = narrowed(contract, domain or Domain())
-    return _Cover(contract, contents.tested_format(fmt), given, seed).cases(many_rows)
+    return Cover(contract, contents.tested_format(fmt), given, seed).cases(many_rows)
 
 
-class _Cover:
+class Cover:
     """The state of one covering sequence: whose turn it is, and what positions and values families have met."""
 
     def __init__(self, contract: Contract, fmt: Format | str, domain: Domain, seed: int) -> None:

@@ -129,7 +129,7 @@ def _picker(draw: DrawFn) -> Callable[[Sequence[T]], T]:
 def _layout(pick: Callable[[Sequence[Any]], Any], domain: Domain, cells: Grid) -> Layout:
     if not pick((False, True)):
         return Layout.contiguous(len(cells.shape))
-    names = [name for name in layouts.allowed(domain.layouts) if layouts.feasible(name, cells.shape)]
+    names = [name for name in layouts.near(domain.layouts) if layouts.feasible(name, cells.shape)]
     found = contents.layout(domain, pick(names or ["contiguous"]), cells.shape, pick(range(12)))
     return found
 
