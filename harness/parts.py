@@ -20,6 +20,9 @@ from harness.shapes import AxisLabel
 PART = 1 << 17
 """Elements of a part: a few dozen float64 arrays of so many fit into a cache of some MiB."""
 
+DEVICE_PART = 1 << 22
+"""The same on a GPU, whose launches cost more than its caches save."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -87,6 +90,11 @@ def _divisible(label: AxisLabel, place: int) -> bool:
     return word.startswith("*") or (place == 0 and word.isidentifier())
 
 
+def parts_at_once(device: torch.device | str) -> int:
+    """Elements of a part on this device."""
+    return PART if torch.device(device).type == "cpu" else DEVICE_PART
+
+
 def parts(
     contract: Contract, case: Case, exact: Mapping[str, Any], got: Sequence[torch.Tensor]
 ) -> list[Part]:
@@ -94,32 +102,33 @@ def parts(
 
     That axis is one of a pack, or the first: definitions may number the positions of others, as attention does.
     """
-    label, length = _divided(contract, case)
+    label, length = divided(contract, case)
     tensors: list[tuple[Written, torch.Tensor]] = [
         (contract.tensors[name].shape, value) for name, value in exact.items() if value is not None
     ]
     tensors += [(output.shape, value) for output, value in zip(contract.outputs, got, strict=True)]
-    shared = divided = 0
+    shared = along = 0
     for written, tensor in tensors:
         labels = [axis.label for axis in contract.axes(written, case.sizes, case.scalars)]
         if label in labels:
-            divided = max(divided, tensor.numel())
+            along = max(along, tensor.numel())
         else:
             shared += tensor.numel()
     everywhere = all(
         label in [axis.label for axis in contract.axes(output.shape, case.sizes, case.scalars)]
         for output in contract.outputs
     )
-    if label is None or not everywhere or divided <= PART:
+    most = max((parts_at_once(tensor.device) for _, tensor in tensors), default=PART)
+    if label is None or not everywhere or along <= most:
         return [Part(contract, case)]
-    count = min(length, math.ceil(divided / max(PART, shared)))
+    count = min(length, math.ceil(along / max(most, shared)))
     step = math.ceil(length / count)
     return [
         Part(contract, case, {label: (start, min(step, length - start))}) for start in range(0, length, step)
     ]
 
 
-def _divided(contract: Contract, case: Case) -> tuple[AxisLabel | None, int]:
+def divided(contract: Contract, case: Case) -> tuple[AxisLabel | None, int]:
     """The first row axis of more than one element that may be divided, and its length."""
     for place, axis in enumerate(contract.row_labels(case.sizes, case.scalars)):
         if axis.length > 1 and _divisible(axis.label, place):

@@ -7,12 +7,14 @@ is allowed less of than the reading commits, in the depth of a reduction or in a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from harness.numbers.model import Model
+from harness.numbers.pieces import Long
 
 FLOAT64_U = 2.0**-53
 DOUBLE_U = 2.0**-100
@@ -51,8 +53,8 @@ def terms(arguments: Iterable[Any]) -> int:
     """The most terms that one reduction over these arguments can have: the elements of all tensors."""
     count = 0
     for value in arguments:
-        if isinstance(value, torch.Tensor):
-            count += value.numel()
+        if isinstance(value, torch.Tensor | Long):
+            count += math.prod(value.shape)
         elif isinstance(value, list):
             count += terms(value)
         elif isinstance(value, dict):

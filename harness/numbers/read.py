@@ -18,6 +18,7 @@ from harness.errors import HarnessError
 from harness.numbers.backend import Float64, Multiprecision
 from harness.numbers.model import Model, oracle_model
 from harness.numbers.number import LOST, Number, Reading
+from harness.numbers.pieces import Long, NotInPieces
 from harness.numbers.radius import FLOAT64_U, held, share, terms
 
 ORACLE_SHARE = 2.0**-25
@@ -64,18 +65,22 @@ def read_float64(
     shapes: Sequence[tuple[int, ...] | None],
     *,
     brief: bool = False,
+    backend: Float64 | None = None,
 ) -> list[Answer]:
     """Value and t of every output in one pass over float64 tensors.
 
     arguments: exact float64 tensors (or lists or dicts of them) and plain scalars by name. shapes: of the
     outputs, None for one that keeps the definition's. For accumulators up to float32; t includes the oracle's
-    own radius, or, where a model allows no error somewhere and no share of t is enough, the usual one. brief: t may be less
-    than what is allowed, where that is much cheaper; such answers are *shortened*.
+    own radius, or, where a model allows no error somewhere and no share of t is enough, the usual one.
+    brief: t may be less than what is allowed, where that is much cheaper; such answers are *shortened*.
+    backend: `InPieces`, where some argument is a long array.
     """
-    reading = Reading(Float64(), model, brief=brief)
+    reading = Reading(backend or Float64(), model, brief=brief)
     radius = max(ORACLE_SHARE, held(share(model, FLOAT64_U, terms(arguments.values()))))
     answers = []
     for number, shape in zip(_evaluate(definition, arguments, reading, len(shapes)), shapes, strict=True):
+        if isinstance(number.v, Long):
+            raise NotInPieces("gives a result as long as its argument")
         inflation = 1 + (radius if radius < 1 else ORACLE_SHARE)
         t = reading.backend.filled(number.t * inflation, number.v)
         may = number.may
@@ -126,8 +131,8 @@ def _evaluate(
 
 def _numbers(reading: Reading, value: Any) -> Any:
     """An argument with its tensors as exact numbers."""
-    if isinstance(value, torch.Tensor):
-        return reading.exact(reading.backend.leaf(value))
+    if isinstance(value, torch.Tensor | Long):
+        return reading.exact(value if isinstance(value, Long) else reading.backend.leaf(value))
     if isinstance(value, list):
         return [_numbers(reading, item) for item in value]
     if isinstance(value, dict):

@@ -18,6 +18,7 @@ from harness.contracts import Contract, Domain
 from harness.errors import HarnessError
 from harness.executors import lost, neutral
 from harness.formats import Format, name_of
+from harness.large import is_large, run_large
 from harness.limits import check_budget
 from harness.search.arguments import make_subject, wanted_formats
 from harness.search.explain import right_if
@@ -25,7 +26,8 @@ from harness.search.finding import contract_spec, finding
 from harness.search.progress import Phase, Progress, Watcher
 from harness.search.reduce import in_format, reduced
 from harness.simplify import contiguous
-from harness.strategies import cover, drawn, far
+from harness.strategies import cover, drawn, far, whole
+from harness.strategies.whole import ELEMENTS
 from harness.subjects import FORMATS, Target
 from harness.trial import MOST_COUNTED, Subject, Trial, run_trial
 from harness.verdict import Finding, Tally, Verdict
@@ -135,7 +137,7 @@ def replay(
 ) -> Verdict:
     """Judge one case, as a search would."""
     subject = make_subject(fn, contract, device, claims, None, timeout)
-    trial = run_trial(replace(subject, every_config=True), case)
+    trial = judged(replace(subject, every_config=True), case)
     name = oracle.dtype_under_test(subject.contract, case)
     found = [finding(subject, failure, case) for failure in trial.failures]
     return verdict_of(subject, found, {name: trial.tally}, 0, False)
@@ -155,9 +157,15 @@ class DeviceLost(Exception):
         self.case = case
 
 
+def judged(subject: Subject, case: Case, *, thorough: bool = True) -> Trial:
+    """One trial: of a case too large to hold in float64, in pieces."""
+    large = is_large(subject.contract, case)
+    return run_large(subject, case) if large else run_trial(subject, case, thorough=thorough)
+
+
 def _tried(subject: Subject, case: Case, *, thorough: bool) -> Trial:
     try:
-        return run_trial(subject, case, thorough=thorough)
+        return judged(subject, case, thorough=thorough)
     except RuntimeError as error:
         if lost():
             raise DeviceLost(case, error) from error
@@ -212,7 +220,7 @@ class FormatSearch:
     def run(self) -> None:
         """Search until the situations are done, the time is spent, or a failure is found and reduced."""
         _check_definition(self.subject, (case for _, case in islice(self._cases(self.examples), 3)))
-        failing = self._far() or self._search(self.subject, self.tally, self.examples)
+        failing = self._far() or self._search(self.subject, self.tally, self.examples) or self._whole()
         if failing is not None:
             self.conclude(failing)
 
@@ -269,6 +277,24 @@ class FormatSearch:
                 return None
         return None
 
+    def _whole(self) -> Trial | None:
+        """Launches of whole large tensors, where the domain asks for them and the device has the memory."""
+        large = self.subject.domain.large
+        if not large or (large is True and self.subject.device == "cpu"):
+            return None
+        elements = ELEMENTS if large is True else int(large)
+        for case in whole(self.subject.contract, self.fmt, self.subject.domain, self.seed, elements):
+            try:
+                trial = _tried(self.subject, case, thorough=False)
+            except (OSError, MemoryError, torch.OutOfMemoryError):
+                self.tally.notes[f"no memory for tensors of {elements} elements"] += 1
+                return None
+            self.tally.add(trial.tally)
+            self.report("searching")
+            if trial.failures:
+                return trial
+        return None
+
     def _cases(self, examples: int | None) -> Iterator[tuple[Phase, Case]]:
         covering = cover(self.subject.contract, self.fmt, self.subject.domain, self.seed)
         launches = COVERING if examples is None else max(1, round(COVERING * examples / DEFAULT_EXAMPLES))
@@ -280,7 +306,11 @@ class FormatSearch:
     def conclude(self, failing: Trial) -> None:
         """Reduce each failed check of a trial."""
         checks = {failure.check for failure in failing.failures}
-        if not self.shrink or (self.subject.device != "cpu" and checks & MAY_LOSE_DEVICE):
+        if (
+            not self.shrink
+            or is_large(self.subject.contract, failing.case)
+            or (self.subject.device != "cpu" and checks & MAY_LOSE_DEVICE)
+        ):
             self.findings += [finding(self.subject, failure, failing.case) for failure in failing.failures]
             return
         for check in list(dict.fromkeys(failure.check for failure in failing.failures))[:MOST_CHECKS]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from harness import oracle
-from harness.case import Case, materialise
+from harness.case import Case, materialise, shape_of
 from harness.checks.failure import Failure
 from harness.contracts import Contract
 from harness.subjects import contract_names, load_contract, spec_of
@@ -98,13 +98,13 @@ def _of_references(contract: Contract) -> bool:
 def snippet(subject: Subject, case: Case) -> str:
     """Python lines that rebuild the tensors, strides included, and call the function; "" if they are long."""
     contract = subject.contract.at(case.sizes)
+    for name, recipe in case.tensors.items():
+        if recipe is not None and recipe.layout.span(shape_of(contract, case, name)) > LONGEST_SNIPPET:
+            return ""
     inputs = materialise(contract, case, device="cpu", guard_fill="nan")
     lines = []
     for name, value in inputs.named.items():
         if isinstance(value, torch.Tensor):
-            block = inputs.blocks[name]
-            if block.span > LONGEST_SNIPPET:
-                return ""
             lines.append(f"{name} = {_tensor(value, inputs.exact[name])}")
     if any("inf" in line or "nan" in line for line in lines):
         lines.insert(0, "from math import inf, nan")

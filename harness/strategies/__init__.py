@@ -5,5 +5,6 @@ from harness.strategies.covering import cover
 from harness.strategies.drawing import cases
 from harness.strategies.far import far
 from harness.strategies.session import climb, drawn
+from harness.strategies.whole import whole
 
-__all__ = ["Budget", "cases", "climb", "cover", "drawn", "far"]
+__all__ = ["Budget", "cases", "climb", "cover", "drawn", "far", "whole"]
