@@ -268,7 +268,7 @@ class _Launch:
             ):
                 if mask is not None and bool(mask.any()):
                     owner = part.of(self.contract.outputs[i].shape, self._owners[i])
-                    open_.update(owner[mask if mask.ndim == owner.ndim else mask.any(-1)].tolist())
+                    open_.update(owner[(mask if mask.ndim == owner.ndim else mask.any(-1)).cpu()].tolist())
         return found
 
     def _judged_briefly(

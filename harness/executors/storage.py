@@ -39,6 +39,8 @@ class Region:
         self._unowned: tuple[int, int, Array] | None = None
         """A width of elements, how many owners there were, and the elements that belong to none."""
         self._shadow: Array | None = None
+        self._before = BEFORE
+        """What a shadow begins with, which is made when it is first needed."""
         self.width = 0
         """Bytes of the elements that the shadow counts in."""
         self.holes = False
@@ -68,31 +70,41 @@ class Region:
     def shadow(self, width: int) -> Array | None:
         """Int32, one for each element of ``width`` bytes; None where it counts in other elements."""
         if self._shadow is None:
-            self.width = width
-            self._shadow = marks(self.size // width, BEFORE)
+            self.width = self.width if self.holes else width
+            if self.width != width:
+                return None
+            self._shadow = marks(self.size // width, self._before)
         return self._shadow if self.width == width else None
 
     def forget(self, width: int, at: int = 0) -> None:
         """Everything was just allocated and holds nothing but a fill, as it is from element ``at`` on."""
         self.width, self.holes = width, self.size > 0
-        self._shadow = marks(self.size // width, NEVER)
+        self._shadow, self._before = None, NEVER
         whole = self.elements(np.dtype(f"u{width}"))[at : at + 2]
         self.fill = int(whole[0]) if len(whole) > 1 and whole[0] == whole[1] else None
 
     def never(self, index: Array) -> Array | None:
         """Bool: elements that nobody wrote, nor holds anything but the fill; None where there are none."""
-        if not self.holes or self._shadow is None:
+        if not self.holes:
             return None
-        never = np.asarray(np.take(self._shadow, index, mode="clip") == NEVER)
+        if self._shadow is None:
+            never = np.ones(index.shape, bool)
+        else:
+            never = np.asarray(np.take(self._shadow, index, mode="clip") == NEVER)
         if self.fill is not None and never.any():
             whole = self.elements(np.dtype(f"u{self.width}"))
             never &= np.take(whole, index, mode="clip") == self.fill
         return never if never.any() else None
 
+    @property
+    def untouched(self) -> bool:
+        """Whether it was just allocated, and no kernel has written to it since."""
+        return self.holes and self._shadow is None
+
     def define(self) -> None:
         """Something other than a kernel wrote here: it counts as written everywhere."""
         if self.holes:
-            self._shadow, self.holes = None, False
+            self._shadow, self._before, self.holes = None, BEFORE, False
 
     def save(self) -> tuple[list[tuple[Any, Any, Array]], Array | None]:
         """What it holds: all of it, or of a very long storage what its owners reach."""

@@ -52,10 +52,14 @@ class Watch:
 
     def _unwritten(self, number: int, tensor: torch.Tensor, block: Block) -> None:
         region = self._memory.find(tensor)
-        shadow = region.shadow(tensor.element_size()) if region is not None and region.holes else None
-        if shadow is None or not tensor.numel():
+        if region is None or not region.holes or not tensor.numel():
             return
-        if isinstance(shadow, Pages):
+        shadow = None if region.untouched else region.shadow(tensor.element_size())
+        if region.untouched and region.width == tensor.element_size():
+            never = torch.ones((), dtype=torch.bool)
+        elif shadow is None:
+            return
+        elif isinstance(shadow, Pages):
             places = spread.offsets(tensor.shape, tensor.stride()) + tensor.storage_offset()
             never = torch.from_numpy(shadow[places.numpy()] == NEVER)
         else:

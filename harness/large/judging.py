@@ -20,6 +20,9 @@ from harness.numbers.pieces import InPieces, Long
 from harness.numbers.read import Answer, read_float64
 from harness.parts import Part, divided, parts_at_once
 
+MOST_UNSETTLED = 16
+"""Pieces that a GPU's reading leaves open, and the CPU judges instead; it is some hundred times slower."""
+
 MOST_AT_ONCE = 1 << 23
 """Elements of a row that is held in float64."""
 
@@ -52,12 +55,13 @@ class Large:
     dtypes: Sequence[str]
     device: str
 
-    def pieces(self) -> Iterator[Piece]:
-        """All of it, in order.
+    def pieces(self) -> Iterator[Piece | int]:
+        """All of it, in order; a number of situations for those that nobody judged.
 
         On a GPU the definition is read there: its float64 rounds as a CPU's does, and its elementary functions err
         by at most 2 ulp (CUDA C++ Programming Guide, "Mathematical Functions"; exp, log, tanh by 1), which the
-        oracle's radius has room for. A piece that is not right by that reading is judged again on the CPU.
+        oracle's radius has room for. A piece that is not right by that reading, or that it cannot settle, is judged
+        again on the CPU; of those that it cannot settle, `MOST_UNSETTLED`.
         """
         label, length = divided(self.contract, self.case)
         if label is None:
@@ -80,10 +84,14 @@ class Large:
                 f"here {length} of {widest}"
             )
         step = max(1, parts_at_once(self.device) // widest)
+        unsettled = 0
         for start in range(0, length, step):
-            yield self._rows(label, start, min(step, length - start), tuple(places[: len(outputs)]))
+            count = min(step, length - start)
+            piece = self._rows(label, start, count, tuple(places[: len(outputs)]), unsettled < MOST_UNSETTLED)
+            yield piece
+            unsettled += isinstance(piece, int) or (piece.device != self.device)
 
-    def _rows(self, label: Any, start: int, count: int, places: tuple[int, ...]) -> Piece:
+    def _rows(self, label: Any, start: int, count: int, places: tuple[int, ...], again: bool) -> Piece | int:
         part = Part(self.contract, self.case, {label: (start, count)})
         sizes = shapes.resized(self.case.sizes, {label: count})
         case = Case(sizes, self.case.scalars, self.case.tensors)
@@ -103,6 +111,8 @@ class Large:
             except (RuntimeError, HarnessError):
                 if device == "cpu":
                     raise
+                if not again:
+                    return rows
                 continue
             if right or device == "cpu":
                 break
@@ -129,7 +139,7 @@ class Large:
         model = oracle.model_for(self.contract, self.arithmetic, self.case)
         wanted = oracle.targets(self.contract, self.arithmetic, self.case, self.dtypes)
         found = [tuple(tensor.shape) for tensor in got]
-        answers = read_float64(self.contract.definition, call, model, found, backend=InPieces())
+        answers = read_float64(self.contract.definition, call, model, found, backend=InPieces(self.device))
         outputs = [judge(g, _here(a), target) for g, a, target in zip(got, answers, wanted, strict=True)]
         return Piece(0, got, outputs, (0,) * len(outputs), 1, self.device)
 

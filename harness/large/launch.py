@@ -82,6 +82,9 @@ class _Run:
         start = time.perf_counter()
         whole = Large(contract, self.subject.arithmetic, case, contents, tensors, dtypes, device)
         for piece in whole.pieces():
+            if isinstance(piece, int):
+                self.trial.tally.notes["situations of large launches that nobody judged"] += piece
+                continue
             self._count(piece)
             if not all(bool(judged.right.all()) for judged in piece.outputs):
                 self.trial.failures += self._wrong(piece, dtypes)

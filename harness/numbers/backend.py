@@ -88,7 +88,8 @@ class Float64:
         "cos": torch.cos,
     }
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device | str = "cpu") -> None:
+        self._device = device
         self._extremes: dict[int, tuple[weakref.ref[torch.Tensor], int, tuple[float, float]]] = {}
 
     def leaf(self, values: torch.Tensor) -> torch.Tensor:
@@ -100,7 +101,7 @@ class Float64:
 
     def constant(self, value: float) -> torch.Tensor:
         """A scalar as an array without axes."""
-        return torch.tensor(value, dtype=torch.float64)
+        return torch.tensor(value, dtype=torch.float64, device=self._device)
 
     def filled(self, t: Array, like: torch.Tensor) -> torch.Tensor:
         """A scalar or array broadcast to the shape of ``like``."""

@@ -7,6 +7,7 @@ once. Memory is that of a few pieces; what depends on a row as a whole is comput
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -37,6 +38,12 @@ class Long:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    @property
+    def terms(self) -> int:
+        """Additions on the longest path of its sum, at most: through a piece, then through the pieces."""
+        length = self.shape[self.axis]
+        return min(length, self.step + -(-length // self.step)) * math.prod(self.shape) // max(length, 1)
 
     def pieces(self) -> Iterator[Any]:
         """All of it, in order."""

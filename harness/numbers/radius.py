@@ -7,7 +7,6 @@ is allowed less of than the reading commits, in the depth of a reduction or in a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -50,11 +49,16 @@ def held(radius: float) -> float:
 
 
 def terms(arguments: Iterable[Any]) -> int:
-    """The most terms that one reduction over these arguments can have: the elements of all tensors."""
+    """The most terms that one reduction over these arguments can have: the elements of all tensors.
+
+    Of a long array, which is added up in pieces, those on the longest path.
+    """
     count = 0
     for value in arguments:
-        if isinstance(value, torch.Tensor | Long):
-            count += math.prod(value.shape)
+        if isinstance(value, torch.Tensor):
+            count += value.numel()
+        elif isinstance(value, Long):
+            count += value.terms
         elif isinstance(value, list):
             count += terms(value)
         elif isinstance(value, dict):

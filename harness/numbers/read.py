@@ -7,7 +7,7 @@ and the flags of what else is right, for every element of one output.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,7 @@ def read_float64(
     brief: t may be less than what is allowed, where that is much cheaper; such answers are *shortened*.
     backend: `InPieces`, where some argument is a long array.
     """
-    reading = Reading(backend or Float64(), model, brief=brief)
+    reading = Reading(backend or Float64(_device(arguments.values())), model, brief=brief)
     radius = max(ORACLE_SHARE, held(share(model, FLOAT64_U, terms(arguments.values()))))
     answers = []
     for number, shape in zip(_evaluate(definition, arguments, reading, len(shapes)), shapes, strict=True):
@@ -86,7 +86,7 @@ def read_float64(
         may = number.may
         if may is not None and number.beyond is not None:
             may = torch.where(number.beyond, may & ~LOST, may)
-        flags = torch.zeros((), dtype=torch.uint8).expand(t.shape) if may is None else may
+        flags = torch.zeros((), dtype=torch.uint8, device=t.device).expand(t.shape) if may is None else may
         shape = tuple(number.v.shape) if shape is None else shape
         value, t = number.v.reshape(shape), t.reshape(shape)
         flagged, numbered = may is not None, bool(reading.numbered)
@@ -127,6 +127,16 @@ def _evaluate(
     if len(results) != outputs or not all(isinstance(number, Number) for number in results):
         raise HarnessError(f"a definition returned {result!r}; its contract declares {outputs} output(s)")
     return results
+
+
+def _device(arguments: Iterable[Any]) -> torch.device:
+    """Where the tensors are; the CPU where there is none."""
+    for value in arguments:
+        if isinstance(value, torch.Tensor):
+            return value.device
+        if isinstance(value, list) and value:
+            return _device(value)
+    return torch.device("cpu")
 
 
 def _numbers(reading: Reading, value: Any) -> Any:

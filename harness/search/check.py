@@ -282,17 +282,20 @@ class FormatSearch:
         large = self.subject.domain.large
         if not large or (large is True and self.subject.device == "cpu"):
             return None
-        elements = ELEMENTS if large is True else int(large)
+        elements, launched = ELEMENTS if large is True else int(large), False
         for case in whole(self.subject.contract, self.fmt, self.subject.domain, self.seed, elements):
             try:
                 trial = _tried(self.subject, case, thorough=False)
             except (OSError, MemoryError, torch.OutOfMemoryError):
                 self.tally.notes[f"no memory for tensors of {elements} elements"] += 1
                 return None
+            launched = True
             self.tally.add(trial.tally)
             self.report("searching")
             if trial.failures:
                 return trial
+        if not launched:
+            self.tally.notes[f"no launch has a tensor of {elements} elements"] += 1
         return None
 
     def _cases(self, examples: int | None) -> Iterator[tuple[Phase, Case]]:

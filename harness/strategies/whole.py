@@ -25,8 +25,11 @@ ELEMENTS = (1 << 31) + 3 * (1 << 12) + 5
 CONTENT = 4099
 """Elements of a row where there are many: no multiple of anything."""
 
-NUMBER = 2000
-"""The first launch of these in the covering sequence."""
+NUMBERS = (2005, 2011, 2017, 2023)
+"""These launches in the covering sequence: of every sixth, the lengths are as wished for products of tensors too."""
+
+MANY = 8
+"""Tensors of that size at most."""
 
 PRODUCTS = 1 << 12
 """Products for each element of the largest tensor, at most."""
@@ -41,28 +44,28 @@ def whole(
 ) -> Iterator[Case]:
     """Cases whose largest tensor has ``elements`` elements or a little more, all contiguous, as far as there are such.
 
-    Two of many rows; then one row of zeros and of ones beside the ends and the powers of two of elements and bytes, of
-    which a sum is exact; then one row of a family's values.
+    Two of many rows; then, of contracts that reduce it, one row of zeros and of ones beside the ends and the powers of
+    two of elements and bytes, of which a sum is exact; then one row of a family's values.
     """
     given = narrowed(contract, domain or Domain())
     tested = contents.tested_format(fmt)
     cover = Cover(contract, tested, given, seed)
-    cover.budget = Budget(2 * elements, 2 * elements, PRODUCTS * elements, 2 * elements)
+    cover.budget = Budget(MANY * elements, MANY * elements, MANY * PRODUCTS * elements, MANY * elements)
     rows = Wish(CONTENT, rows=-(-elements // CONTENT), ndim=2)
     single = Wish(elements, rows=1, ndim=1)
-    for number, wish in ((0, rows), (1, rows), (2, single), (3, single)):
+    for number, wish in zip(NUMBERS, (rows, rows, single, single), strict=True):
         try:
-            case = cover.case(NUMBER + number, Launch(wish, "contiguous"))
+            case = cover.case(number, Launch(wish, "contiguous"))
         except HarnessError:
             continue
         if case is None:
             continue
         case = _contiguous(case)
         if max(_counts(contract, case), default=0) < elements or (
-            wish is single and not _alone(contract, case)
+            wish is single and not _reduces(contract, case)
         ):
             continue
-        if number == 2:
+        if number == NUMBERS[2]:
             case = _marked(contract, case, tested)
         yield case
 
@@ -74,8 +77,12 @@ def _counts(contract: Contract, case: Case) -> list[int]:
     ]
 
 
-def _alone(contract: Contract, case: Case) -> bool:
-    return contract.at(case.sizes).situations(case.sizes, case.scalars) == 1
+def _reduces(contract: Contract, case: Case) -> bool:
+    """Whether a launch is one situation, whose results are small."""
+    at = contract.at(case.sizes)
+    shapes = [at.shape(output.shape, case.sizes, case.scalars) for output in at.outputs]
+    small = all(math.prod(shape) <= CONTENT for shape in shapes)
+    return small and at.situations(case.sizes, case.scalars) == 1
 
 
 def _contiguous(case: Case) -> Case:
