@@ -44,6 +44,14 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class Open:
+    """Situations that nobody judged, and why the GPU's reading left them open."""
+
+    rows: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Large:
     """A launch to be judged: what its arguments held, by name, and what it returned."""
 
@@ -55,8 +63,8 @@ class Large:
     dtypes: Sequence[str]
     device: str
 
-    def pieces(self) -> Iterator[Piece | int]:
-        """All of it, in order; a number of situations for those that nobody judged.
+    def pieces(self) -> Iterator[Piece | Open]:
+        """All of it, in order.
 
         On a GPU the definition is read there: its float64 rounds as a CPU's does, and its elementary functions err
         by at most 2 ulp (CUDA C++ Programming Guide, "Mathematical Functions"; exp, log, tanh by 1), which the
@@ -89,9 +97,9 @@ class Large:
             count = min(step, length - start)
             piece = self._rows(label, start, count, tuple(places[: len(outputs)]), unsettled < MOST_UNSETTLED)
             yield piece
-            unsettled += isinstance(piece, int) or (piece.device != self.device)
+            unsettled += isinstance(piece, Open) or piece.device != self.device
 
-    def _rows(self, label: Any, start: int, count: int, places: tuple[int, ...], again: bool) -> Piece | int:
+    def _rows(self, label: Any, start: int, count: int, places: tuple[int, ...], again: bool) -> Piece | Open:
         part = Part(self.contract, self.case, {label: (start, count)})
         sizes = shapes.resized(self.case.sizes, {label: count})
         case = Case(sizes, self.case.scalars, self.case.tensors)
@@ -108,11 +116,11 @@ class Large:
                     self.contract, self.arithmetic, case, exact, got, self.dtypes
                 ).outputs
                 right = all(bool(judged.right.all()) for judged in outputs)
-            except (RuntimeError, HarnessError):
+            except (RuntimeError, TypeError, HarnessError) as error:
                 if device == "cpu":
                     raise
                 if not again:
-                    return rows
+                    return Open(rows, str(error).partition("\n")[0])
                 continue
             if right or device == "cpu":
                 break

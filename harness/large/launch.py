@@ -22,7 +22,7 @@ from harness.checks.structure import mismatch, returned_tensors
 from harness.errors import HarnessError
 from harness.executors import Execution, MemoryFault, execute
 from harness.large.contents import Contents, bits_of
-from harness.large.judging import Large, Piece
+from harness.large.judging import Large, Open, Piece
 from harness.memory import Block
 from harness.numbers.pieces import NotInPieces
 from harness.trial import MOST_COUNTED, Subject, Trial
@@ -42,6 +42,9 @@ def run_large(subject: Subject, case: Case) -> Trial:
         trial = Trial(case)
         trial.tally.declined[f"a large launch is not judged: {reason}"] += 1
     return trial
+
+
+UNJUDGED = "situations of large launches that nobody judged"
 
 
 @dataclass
@@ -82,9 +85,11 @@ class _Run:
         start = time.perf_counter()
         whole = Large(contract, self.subject.arithmetic, case, contents, tensors, dtypes, device)
         for piece in whole.pieces():
-            if isinstance(piece, int):
-                self.trial.tally.notes["situations of large launches that nobody judged"] += piece
+            if isinstance(piece, Open):
+                self.trial.tally.notes[f"{UNJUDGED}: {piece.reason}"] += piece.rows
                 continue
+            if piece.device != device:
+                self.trial.tally.notes["situations of large launches read again on the CPU"] += piece.rows
             self._count(piece)
             if not all(bool(judged.right.all()) for judged in piece.outputs):
                 self.trial.failures += self._wrong(piece, dtypes)
