@@ -60,7 +60,7 @@ def test_a_definition_reads_the_same_in_pieces(name: str, values: str) -> None:
     model = Arithmetic().model(contract, formats.FLOAT32)
     call = {"dim": 0, **({"correction": 1} if name == "var" else {})}
     long = Long((4001,), 0, 100, lambda start, stop: x[start:stop])
-    (a,) = read_float64(contract.definition, {"x": long, **call}, model, [()], InPieces())
+    (a,) = read_float64(contract.definition, {"x": long, **call}, model, [()], backend=InPieces())
     (b,) = read_float64(contract.definition, {"x": x, **call}, model, [()])
     assert torch.allclose(a.value, b.value, rtol=1e-13, atol=0, equal_nan=True)
     assert torch.allclose(a.t, b.t, rtol=1e-6, atol=0, equal_nan=True)
@@ -73,7 +73,7 @@ def test_what_needs_a_row_as_a_whole_says_so(name: str) -> None:
     long = Long((4001,), 0, 100, lambda start, stop: torch.ones(stop - start, dtype=torch.float64))
     model = Arithmetic().model(contract, formats.FLOAT32)
     with pytest.raises(NotInPieces):
-        read_float64(contract.definition, {"x": long, "dim": 0}, model, [None], InPieces())
+        read_float64(contract.definition, {"x": long, "dim": 0}, model, [None], backend=InPieces())
 
 
 def one_row(row: Row, n: int = COUNT, fmt: str = "bfloat16") -> Case:

@@ -105,7 +105,9 @@ for _name in ("neg", "abs", "invert"):
 
 
 class InPieces(Float64):
-    """float64 tensors, and long arrays of them."""
+    """float64 tensors, and long arrays of them, whose errors are made anew with each piece."""
+
+    shares = False
 
     def leaf(self, values: Any) -> Any:
         return values
@@ -124,11 +126,15 @@ class InPieces(Float64):
         parts = mask.pieces() if isinstance(mask, Long) else (mask,)
         return any(bool(part.any()) for part in parts)
 
-    def within(self, v: Array, t: Array, limit: float) -> bool:
+    def most(self, v: Array, t: Array) -> float:
         if not isinstance(v, Long):
-            return super().within(v, t, limit)
+            return super().most(v, t)
         both = lifted(lambda a, b: (a, b), v, t)
-        return all(Float64.within(self, a, b, limit) for a, b in both.pieces())
+        most = [Float64.most(self, a, b) for a, b in both.pieces()]
+        return math.nan if any(map(math.isnan, most)) else max(most)
+
+    def nonnegative(self, a: Array) -> bool:
+        return False if isinstance(a, Long) else super().nonnegative(a)
 
     def beyond(self, v: Array, t: Array, limit: float) -> bool:
         return False if isinstance(v, Long) else super().beyond(v, t, limit)
@@ -153,6 +159,9 @@ class InPieces(Float64):
 
     def absolute(self, a: Array) -> Any:
         return abs(a)
+
+    def sign(self, a: Array) -> Any:
+        return lifted(torch.sign, a)
 
     def divide(self, a: Array, b: Array) -> Any:
         return lifted(super().divide, a, b)
