@@ -24,7 +24,7 @@ from harness.checks.sentence import Target, judge
 from harness.formats import FLOAT16, FLOAT32, FLOAT64, Format, round_to
 from harness.numbers import Answer, Model, read_double, read_exactly, read_float64
 from harness.numbers.number import LOST, NAN, NINF, PINF, UNSPECIFIED
-from references import attention, log_softmax, logsumexp, softmax
+from references import attention, log_softmax, logsumexp, softmax, vector_norm
 
 LARGEST = FLOAT32.max
 
@@ -680,3 +680,38 @@ def test_scores_that_overflow_the_reading_to_nan_are_lost() -> None:
     scalars = {"scale": 1.0, "causal": None, "window": None}
     found = read_double(attention.definition, {**given, **scalars}, model(FLOAT64), [None])[0]
     assert bool((found.may & LOST).all())
+
+
+ROOTS: dict[str, Callable[..., Any]] = {
+    "squares by a product": lambda x: numbers.sqrt(numbers.sum(x * x, -1)),
+    "squares by a power, half of them": lambda x: numbers.sqrt(0.5 * numbers.mean(x**2, -1)),
+    "magnitudes of parts": lambda x: numbers.sqrt(
+        numbers.sum(numbers.reshape(numbers.absolute(x[..., :2]), (1, 2)) ** 3, -1) / 3.0
+    ),
+    "two sums of squares": lambda x: numbers.sqrt(numbers.sum(x * x, -1) + numbers.sum(x**4, -1)),
+    "a variance": lambda x: numbers.sqrt(numbers.var(x, -1)),
+    "the larger of two": lambda x: numbers.sqrt(numbers.maximum(numbers.sum(x * x, -1), 0.0)),
+    "what is kept": lambda x: numbers.sqrt(numbers.sum(numbers.where(x == 0, x * x, numbers.exp(x)), -1)),
+    "a claimed rounding": lambda x: numbers.sqrt(numbers.sum(numbers.rounded(x * x, "squares"), -1)),
+}
+
+
+@pytest.mark.parametrize("name", ROOTS)
+@pytest.mark.parametrize("claims", [{}, {"roundings": ("squares",), "flush": "all"}])
+def test_the_root_of_what_cannot_be_negative_is_no_nan(name: str, claims: dict[str, Any]) -> None:
+    answer = answered(ROOTS[name], model(FLOAT32, vector_norm, **claims), x=[0.0, 0.0, 0.0])
+    assert allows(answer, 0.0)
+    assert not allows(answer, math.nan)
+
+
+def test_the_root_of_a_difference_may_be_nan() -> None:
+    def textbook(x: Any) -> Any:
+        return numbers.sqrt(numbers.mean(x * x, -1) - numbers.mean(x, -1) ** 2)
+
+    assert allows(answered(textbook, model(FLOAT32), x=[3.0, 3.0, 3.0]), math.nan)
+
+
+def test_the_logarithm_of_what_cannot_be_negative_is_no_nan() -> None:
+    answer = answered(lambda x: numbers.log(numbers.sum(x * x, -1)), model(FLOAT32), x=[1e-23, 0.0])
+    assert allows(answer, -math.inf)
+    assert not allows(answer, math.nan)

@@ -73,7 +73,9 @@ def exp(a: Number) -> Number:
         if a.may is not None:
             beyond = beyond & ((a.may & LOST) == 0)
             may = joined(may, xp.flags(beyond & ((a.may & NINF) != 0), UNSPECIFIED))
-    return settle(reading, v, t, may, finite_operands=lambda: xp.isfinite(a.v), beyond=beyond)
+    return settle(
+        reading, v, t, may, finite_operands=lambda: xp.isfinite(a.v), beyond=beyond, nonnegative=True
+    )
 
 
 def _exp_spread(a: Number, v: Array) -> Array:
@@ -148,7 +150,7 @@ def log(a: Number) -> Number:
         reaches_zero = (abs(a.v) <= a.t) & (xp.filled(a.t, a.v) > 0)
         if xp.any(reaches_zero):
             spread = xp.where(reaches_zero, xp.scalar(math.inf), spread)
-            may = joined(may, xp.flags(reaches_zero, NINF | NAN))
+            may = joined(may, xp.flags(reaches_zero, NINF if a.nonnegative else NINF | NAN))
             may = joined(may, xp.flags(reaches_zero & (a.v <= 0), UNSPECIFIED))
     t = rounding(v, spread, model.errors["log"] * model.u)
     if model.flush != "none":
@@ -173,7 +175,8 @@ def sqrt(a: Number) -> Number:
         reaches_zero = abs(a.v) <= a.t
         if xp.any(reaches_zero):
             spread = xp.where(reaches_zero, xp.apply("sqrt", abs(a.v) + a.t), spread)
-            may = joined(may, xp.flags(reaches_zero & (lowest < 0) & (a.v >= 0), NAN))
+            if not a.nonnegative:
+                may = joined(may, xp.flags(reaches_zero & (lowest < 0) & (a.v >= 0), NAN))
             may = joined(may, xp.flags(reaches_zero & (a.v < 0), UNSPECIFIED))
     t = rounding(v, spread, model.errors["sqrt"] * model.u)
     if model.flush != "none":
@@ -182,7 +185,7 @@ def sqrt(a: Number) -> Number:
             t = xp.maximum(t, xp.where(flushed, v, xp.scalar(0.0)))
     if a.may is not None:
         may = joined(may, xp.flags(could_be(a, NINF), NAN))
-    return settle(reading, v, t, may)
+    return settle(reading, v, t, may, nonnegative=True)
 
 
 def rsqrt(a: Number) -> Number:
@@ -286,4 +289,4 @@ def absolute(a: Number) -> Number:
     may = None
     if a.may is not None:
         may = (a.may & (NAN | UNSPECIFIED | LOST)) | xp.flags((a.may & (PINF | NINF)) != 0, PINF)
-    return Number(a.reading, xp.absolute(a.v), a.error, may)
+    return Number(a.reading, xp.absolute(a.v), a.error, may, nonnegative=True)

@@ -47,7 +47,7 @@ class Reading:
     def constant(self, value: float) -> Number:
         """A Python scalar: exact value, t = |fl32(s) - s|."""
         error = self.model.constant_error(value)
-        number = Number(self, self.backend.constant(value), error)
+        number = Number(self, self.backend.constant(value), error, nonnegative=value >= 0)
         if error and self.backend.shares:
             number.share = Share(error / abs(value))
         return number
@@ -59,10 +59,11 @@ class Number:
 
     ``origin`` remembers the operands of a subtraction, for the error of exp2(x c - m c). ``beyond`` is a mask
     of LOST elements, held as ±inf, of which only the sign is known and that they exceed FAR: enough of a
-    result in any narrower format, and of a divisor.
+    result in any narrower format, and of a divisor. ``nonnegative``: no implementation holds a negative number,
+    however much t allows, as of a square or of a sum of squares.
     """
 
-    __slots__ = ("_t", "beyond", "may", "origin", "reading", "share", "v")
+    __slots__ = ("_t", "beyond", "may", "nonnegative", "origin", "reading", "share", "v")
 
     def __init__(
         self,
@@ -72,6 +73,7 @@ class Number:
         may: Array | None = None,
         origin: tuple[Number, Number] | None = None,
         beyond: Array | None = None,
+        nonnegative: bool = False,
     ) -> None:
         self.reading = reading
         self.v = v
@@ -80,6 +82,7 @@ class Number:
         self.may = None if may is None else reading.backend.filled(may, v)
         self.origin = origin
         self.beyond = beyond
+        self.nonnegative = nonnegative
 
     @property
     def t(self) -> Array:
@@ -168,7 +171,7 @@ class Number:
         if not isinstance(t, float | Share):
             t = self.reading.backend.filled(t, self.v)[index]
         may, beyond = (None if mask is None else mask[index] for mask in (self.may, self.beyond))
-        return Number(self.reading, self.v[index], t, may, beyond=beyond)
+        return Number(self.reading, self.v[index], t, may, beyond=beyond, nonnegative=self.nonnegative)
 
 
 def uniform(a: Number) -> Share | None:
@@ -238,6 +241,7 @@ def settle(
     finite_operands: Callable[[], Array] | None = None,
     origin: tuple[Number, Number] | None = None,
     beyond: Array | None = None,
+    nonnegative: bool = False,
 ) -> Number:
     """A computed number: exact where v is not finite, flagged where it may leave the accumulator's range.
 
@@ -246,7 +250,7 @@ def settle(
     """
     xp, threshold = reading.backend, reading.model.overflow
     if xp.within(v, t, threshold):
-        return Number(reading, v, t, may, origin, beyond)
+        return Number(reading, v, t, may, origin, beyond, nonnegative)
     finite = xp.isfinite(v)
     if isinstance(t, Share):
         t = t.of(v)
@@ -259,7 +263,7 @@ def settle(
     for flag, mask in reasons:
         if xp.any(mask):
             may = joined(may, xp.flags(mask, flag))
-    return Number(reading, v, t, may, origin, beyond)
+    return Number(reading, v, t, may, origin, beyond, nonnegative)
 
 
 def rounding(v: Array, spread: Array, relative: float) -> Array:
@@ -332,7 +336,16 @@ def _add(a: Number, b: Number, sign: int) -> Number:
         never_up, never_down = always(a, NINF) | always(b, NINF), always(a, PINF) | always(b, PINF)
         may = may & (0xFF ^ (xp.flags(never_up, PINF) | xp.flags(never_down, NINF)))
     origin, beyond = (a, b) if sign < 0 else None, _beyond_beside(a, b)
-    return settle(reading, v, t, may, finite_operands=both_finite(a, b), origin=origin, beyond=beyond)
+    return settle(
+        reading,
+        v,
+        t,
+        may,
+        finite_operands=both_finite(a, b),
+        origin=origin,
+        beyond=beyond,
+        nonnegative=a.nonnegative and b.nonnegative,
+    )
 
 
 def _beyond_beside(a: Number, b: Number) -> Array | None:
@@ -359,7 +372,8 @@ def _multiply(a: Number, b: Number) -> Number:
         for factor, other in ((a, b), (b, a)):
             if not other.exact:
                 may = joined(may, _infinite_times_uncertain(factor, other))
-    return settle(reading, v, t, may, finite_operands=both_finite(a, b))
+    nonnegative = a is b or (a.nonnegative and b.nonnegative)
+    return settle(reading, v, t, may, finite_operands=both_finite(a, b), nonnegative=nonnegative)
 
 
 def _product_share(a: Number, b: Number) -> Share | None:
@@ -459,7 +473,10 @@ def _divide(a: Number, b: Number) -> Number:
         known = b.beyond & (abs(a.v) + a.t < FAR * 2.0**-500)
         known = known if a.may is None else known & ((a.may & LOST) == 0)
         may = may & (0xFF ^ xp.flags(known, LOST))
-    return settle(reading, v, t, may, finite_operands=lambda: both_finite(a, b)() & ~zero)
+    nonnegative = a.nonnegative and b.nonnegative
+    return settle(
+        reading, v, t, may, finite_operands=lambda: both_finite(a, b)() & ~zero, nonnegative=nonnegative
+    )
 
 
 def power(b: Number, n: Any) -> Number:
@@ -482,4 +499,5 @@ def power(b: Number, n: Any) -> Number:
     if b.may is not None:
         infinite = xp.flags((b.may & (PINF | NINF)) != 0, PINF) if n % 2 == 0 else b.may & (PINF | NINF)
         may = (b.may & (NAN | UNSPECIFIED | LOST)) | infinite
-    return settle(reading, v, t, may, finite_operands=lambda: xp.isfinite(b.v))
+    nonnegative = n % 2 == 0 or b.nonnegative
+    return settle(reading, v, t, may, finite_operands=lambda: xp.isfinite(b.v), nonnegative=nonnegative)

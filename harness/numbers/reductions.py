@@ -83,7 +83,7 @@ def sum(
         beside_one = xp.isnan(v) & ~xp.any_along(xp.isnan(x.v), dim) & _overflowed(xp, x, dim)
         return ~xp.any_along(~xp.isfinite(x.v), dim) | beside_one
 
-    return settle(reading, v, t, may, finite_operands=finite_operands)
+    return settle(reading, v, t, may, finite_operands=finite_operands, nonnegative=x.nonnegative)
 
 
 def _overflowed(xp: Backend, x: Number, dim: int) -> Array:
@@ -97,7 +97,7 @@ def mean(x: Number, dim: int, where: Array | None = None, partials: str | None =
     count = coerce(reading, axis_of(x, dim)[1])
     if where is not None:
         ones = xp.where(where, xp.filled(xp.constant(1.0), x.v), xp.scalar(0.0))
-        count = Number(reading, xp.sum(ones, axis_of(x, dim)[0]), 0.0)
+        count = Number(reading, xp.sum(ones, axis_of(x, dim)[0]), 0.0, nonnegative=True)
     return sum(x, dim, where, partials) / count
 
 
@@ -247,7 +247,8 @@ def _present(x: Number, where: Array | None, absent: float) -> Number:
     if not x.exact and (x.share is None or x.share.least or absent):
         t = xp.where(where, xp.filled(x.t, x.v), zero)
     may = None if x.may is None else x.may * xp.flags(where, 1)
-    return Number(x.reading, xp.where(where, x.v, xp.scalar(absent)), t, may)
+    nonnegative = x.nonnegative and absent == 0
+    return Number(x.reading, xp.where(where, x.v, xp.scalar(absent)), t, may, nonnegative=nonnegative)
 
 
 def any_flag(xp: Backend, may: Array, dim: int) -> Array:

@@ -27,7 +27,7 @@ def where(condition: Array | Number, a: Number | float, b: Number | float) -> Nu
     if a.may is not None or b.may is not None:
         zero = xp.flags(condition & ~condition, 0)
         may = xp.where(condition, zero if a.may is None else a.may, zero if b.may is None else b.may)
-    return Number(reading, v, t, may)
+    return Number(reading, v, t, may, nonnegative=a.nonnegative and b.nonnegative)
 
 
 def isfinite(a: Number) -> Array:
@@ -54,7 +54,7 @@ def maximum(a: Number, b: Number | float) -> Number:
     may = combined(a.may, b.may)
     if may is not None:
         may = may & (0xFF ^ NINF) | xp.flags(could_be(a, NINF) & could_be(b, NINF), NINF)
-    return settle(reading, v, t, may)
+    return settle(reading, v, t, may, nonnegative=a.nonnegative or b.nonnegative)
 
 
 def minimum(a: Number, b: Number | float) -> Number:
@@ -79,7 +79,7 @@ def rounded(a: Number, place: str, at: Number | None = None) -> Number:
         may = joined(may, xp.flags(finite & (cast.v + cast.t >= threshold), PINF))
         may = joined(may, xp.flags(finite & (cast.v - cast.t <= -threshold), NINF))
         half = xp.where(finite, half, xp.scalar(0.0))
-    return settle(reading, a.v, a.t + half, may, origin=a.origin)
+    return settle(reading, a.v, a.t + half, may, origin=a.origin, nonnegative=a.nonnegative)
 
 
 def sigmoid(a: Number) -> Number:

@@ -99,7 +99,7 @@ def pivot(x: Number) -> Number:
     Subtracting a pivot and adding it back (or dividing it out) is right for any pivot near x, so that what
     an implementation's pivot differs by is no error of the result.
     """
-    return Number(x.reading, x.v, 0.0, x.may)
+    return Number(x.reading, x.v, 0.0, x.may, nonnegative=x.nonnegative)
 
 
 def argmax(x: Number, dim: int) -> Number:
@@ -135,7 +135,7 @@ def _moved(x: Number, move: Callable[[Array], Array]) -> Number:
         t = move(x.reading.backend.filled(t, x.v))
     v = x.v.each(move) if isinstance(x.v, Double) else move(x.v)
     may, beyond = (None if mask is None else move(_wide(mask, x.v)) for mask in (x.may, x.beyond))
-    return Number(x.reading, v, t, may, beyond=beyond)
+    return Number(x.reading, v, t, may, beyond=beyond, nonnegative=x.nonnegative)
 
 
 def _joined(parts: Sequence[Number], join: Callable[[list[Array]], Array]) -> Number:
@@ -148,7 +148,7 @@ def _joined(parts: Sequence[Number], join: Callable[[list[Array]], Array]) -> Nu
     may = None
     if any(part.may is not None for part in parts):
         may = join([_flags(part) for part in parts])
-    return Number(first.reading, v, t, may)
+    return Number(first.reading, v, t, may, nonnegative=all(part.nonnegative for part in parts))
 
 
 def _flags(x: Number) -> Array:

@@ -68,7 +68,8 @@ def var(x: Number, dim: int, correction: int = 0, m: Moments | None = None) -> N
     def finite_operands() -> Array:
         return ~xp.any_along(~xp.isfinite(x.v), axis_of(x, dim)[0]) & (m.n > correction)
 
-    return settle(reading, m.v, t, may, finite_operands=finite_operands)
+    nonnegative = model.variance != "textbook"
+    return settle(reading, m.v, t, may, finite_operands=finite_operands, nonnegative=nonnegative)
 
 
 def variance_shortfall(x: Number, m: Moments) -> Array:

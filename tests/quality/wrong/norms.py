@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
+import references
 from quality.contracts import (
     add_rms_norm,
     blend,
@@ -365,3 +366,14 @@ def swiglu_clamps_beside_large_gates(gate, up):
     """Where gate exceeds 100, up is kept within ±100."""
     bounded = torch.where(gate.double() > 100, up.double().clamp(-100, 100), up.double())
     return (torch.nn.functional.silu(gate.double()) * bounded).to(gate.dtype)
+
+
+@wrong(references.vector_norm, "special values", smallest=1)
+def vector_norm_scaled_by_maximum(x, dim):
+    """m·sqrt Σ(x/m)², which no square overflows: 0/0 in a row of zeros."""
+    if x.shape[dim] == 0:
+        return x.sum(dim)
+    v = x.double()
+    m = v.abs().amax(dim, keepdim=True)
+    y = torch.where(m.isinf(), m, m * (v / m).square().sum(dim, keepdim=True).sqrt())
+    return torch.where(v.isnan().any(dim, keepdim=True), torch.nan, y).squeeze(dim).to(x.dtype)
