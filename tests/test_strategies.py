@@ -187,6 +187,13 @@ def test_rare_sizes_come_a_little_later() -> None:
     assert 257 in situations and max(situations) >= 1000
 
 
+def test_the_first_and_the_last_row_axis_are_longer_than_usual_blocks() -> None:
+    """Positions beyond a block of 64 or 128 are met in the default search, and so is a 33rd batch."""
+    met = first_cases(rope, "float32", 24)
+    assert max(case.sizes["S"] for case in met) > 128  # type: ignore[type-var, operator]
+    assert max(case.sizes["B"] for case in met) > 32  # type: ignore[type-var, operator]
+
+
 @pytest.mark.parametrize("contract", [*EVERY, *SHAPED], ids=lambda contract: contract.name)
 @pytest.mark.parametrize("fmt", ["bfloat16", "float64"])
 def test_launches_are_affordable(contract: Contract, fmt: str) -> None:

@@ -29,6 +29,10 @@ LAYOUTS = (
 )
 
 
+LAST = 11
+"""A spread whose long row axis is the last of 2, 3 or 4: the positions of a sequence, the rows of a plane."""
+
+
 def _launch(
     content: int,
     rows: int,
@@ -66,7 +70,7 @@ def _schedule() -> tuple[Launch, ...]:
         _launch(69_997, 2, 2, 0, "contiguous"),
         _launch(9, 257, 2, 0, "contiguous"),
         _launch(131_072, 1, 2, 1, "step", units=True),
-        _launch(5, 1000, 2, 1, "transposed"),
+        _launch(5, 1000, 2, 1, "transposed", spread=LAST),
     ]
     lengths = (
         16,

@@ -24,6 +24,9 @@ PRIMES = (2, 3, 5, 7, 11, 13, 23, 37, 97, 251, 509, 769, 1021)
 
 SMALL = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12)
 
+FEW_BESIDE = 256
+"""Rows from which the other row axes have length 2, so that the long one has more than a block of 128."""
+
 MANY_ROWS = 1000
 """Rows beyond which a launch has them all along one axis."""
 
@@ -145,7 +148,7 @@ def _divide(rows: int, axes: int, wish: Wish) -> list[int]:
     unit = (main + 1) % axes if wish.units and axes > 1 else None
     for axis in range(axes):
         if axis not in (main, unit) and 4 <= rest <= MANY_ROWS:
-            lengths[axis] = (2, 3)[(axis + wish.spread) % 2]
+            lengths[axis] = (2, 3)[(axis + wish.spread) % 2] if rest < FEW_BESIDE else 2
             rest //= lengths[axis]
     lengths[main] = 1 if wish.units and axes == 1 else rest
     return lengths

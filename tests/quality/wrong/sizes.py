@@ -324,3 +324,15 @@ def softmax_max_of_first_1536(x, dim):
         return torch.softmax(x.double(), dim).to(x.dtype)
     e = (x.float() - x.narrow(dim, 0, 1536).amax(dim, keepdim=True).float()).exp()
     return (e / e.sum(dim, keepdim=True)).to(x.dtype)
+
+
+@wrong(references.rope, "accuracy", "special values", smallest=None)
+def rope_third_block_of_positions(x, cos, sin, interleaved):
+    """Blocks of 64 positions: those of the third block are read one too early."""
+    at = torch.arange(x.shape[2])
+    at[128:] -= 1
+    c, s = cos.double()[at], sin.double()[at]
+    halves = (x[..., 0::2], x[..., 1::2]) if interleaved else x.chunk(2, -1)
+    a, b = (half.double() for half in halves)
+    turned = a * c - b * s, b * c + a * s
+    return (torch.stack(turned, -1).flatten(-2) if interleaved else torch.cat(turned, -1)).to(x.dtype)
