@@ -111,13 +111,13 @@ def literal(contract: Contract, case: Case, name: str, rows: Sequence[int] | Non
     written = [
         _literal(values[number]) if number in chosen else recipe.row(number) for number in range(cells.rows)
     ]
-    return _with(case, name, replace(recipe, rows=tuple(written) or recipe.rows))
+    return _with(case, name, replace(recipe, rows=_once(written) or recipe.rows))
 
 
 def with_values(contract: Contract, case: Case, name: str, values: Floats) -> Case:
     """The case with these exact values, float64 of the tensor's shape, in place of a tensor's rows."""
     cells = grid(contract, case, name)
-    rows = tuple(_literal(row) for row in cells.split(values))
+    rows = _once([_literal(row) for row in cells.split(values)])
     return _with(case, name, replace(_recipe(case, name), rows=rows or (Row(LITERAL),)))
 
 
@@ -246,7 +246,7 @@ def _restrict(
         values = np.where(planted, values, np.maximum(before, 0))
     for axis, indices in changed.items():
         values = values.take(indices, axis=axis)
-    rows = tuple(_literal(row) for row in grid(contract, smaller, renamed).split(values))
+    rows = _once([_literal(row) for row in grid(contract, smaller, renamed).split(values)])
     return replace(recipe, rows=rows or (Row(LITERAL),))
 
 
@@ -347,6 +347,12 @@ def _recipe(case: Case, name: str) -> Recipe:
 
 def _with(case: Case, name: str, recipe: Recipe) -> Case:
     return replace(case, tensors={**case.tensors, name: recipe})
+
+
+def _once(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Rows as a recipe has them, which begins again after the last: equal ones written once."""
+    alike = rows and rows[0].family == LITERAL and all(row == rows[0] for row in rows)
+    return tuple(rows[:1] if alike else rows)
 
 
 def _literal(values: Floats) -> Row:

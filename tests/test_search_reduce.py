@@ -12,6 +12,7 @@ import references
 from harness import simplify
 from harness.case import Case, Recipe, Row, logical_values
 from harness.layouts import Layout
+from harness.search.reduce import LONGEST_CASE
 
 
 def test_a_scalar_that_is_a_size_is_reduced_with_the_sizes() -> None:
@@ -40,3 +41,43 @@ def test_values_stay_where_a_scalar_decides_what_a_row_is() -> None:
     for name in case.tensors:
         before = logical_values(references.cross_entropy, case, name)
         assert np.array_equal(logical_values(references.cross_entropy, changed, name), before)
+
+
+def test_the_case_of_a_long_input_fits_in_a_command() -> None:
+    """The rows of a long input are told by their recipes, not written out element by element."""
+
+    def wrong(x: torch.Tensor, dim: int) -> torch.Tensor:
+        n = x.shape[dim]
+        kept = (
+            x.double()
+            if n <= 4096
+            else torch.where(torch.arange(n) == 1000, 0.0, x.movedim(dim, -1).double())
+        )
+        return (kept.sum(dim) if n <= 4096 else kept.sum(-1)).to(x.dtype)
+
+    verdict = harness.check(wrong, references.sum, "float32")
+    assert not verdict.ok
+    assert len(verdict.findings[0].case.to_json()) <= LONGEST_CASE
+
+
+def test_one_element_of_many_is_told_from_the_others() -> None:
+    """Halves, quarters and eighths become plain, until little is left beside what matters."""
+
+    def wrong(x: torch.Tensor, dim: int) -> torch.Tensor:
+        y = x.double().cumsum(dim)
+        if y.shape[dim] > 128:
+            y.select(dim, 128).add_(x.double().select(dim, 100))
+        return y.to(x.dtype)
+
+    verdict = harness.check(wrong, references.cumsum, "float32")
+    values = logical_values(references.cumsum, verdict.findings[0].case, "x").reshape(-1)
+    assert len(values) == 129
+    assert len(set(values.tolist())) <= 2 + 16
+
+
+def test_equal_rows_are_written_once() -> None:
+    rows = (Row("gaussian", 1), Row("gaussian", 2), Row("gaussian", 3))
+    case = Case({"*shape": (3, 2)}, {"dim": 1}, {"x": Recipe("float32", Layout.contiguous(2), rows)})
+    plain = simplify.with_values(references.sum, case, "x", np.ones((3, 2)))
+    assert len(plain.tensors["x"].rows) == 1  # type: ignore[union-attr]
+    assert logical_values(references.sum, plain, "x").tolist() == [[1.0, 1.0]] * 3

@@ -30,14 +30,21 @@ FIRST_LAUNCH = frozenset({"accuracy", "special values"})
 WRITTEN_OUT = 64
 """Elements up to which single values are simplified."""
 
+PIECES = (1, 2, 4, 8, 16)
+"""Into how many parts a tensor is cut, of which each is tried with one plain value."""
+
+LONGEST_CASE = 8_000
+"""Characters of a case that a command can hold: a long row is told by its recipe, not by its elements."""
+
 
 @dataclass
 class Reduction:
-    """The smallest case found, its trial and failure, and whether the failure happened again at all."""
+    """The smallest case found, its trial and failure; ``short`` is the last trial whose case fits in a command."""
 
     subject: Subject
     check: str
     trial: Trial
+    short: Trial
     trials: int = 0
     seen: set[str] = field(default_factory=set)
     deadline: float = math.inf
@@ -63,6 +70,8 @@ class Reduction:
             return False
         if any(failure.check == self.check for failure in trial.failures):
             self.trial = trial
+            if len(case.to_json()) <= LONGEST_CASE:
+                self.short = trial
             return True
         return False
 
@@ -71,13 +80,16 @@ def reduced(
     subject: Subject, trial: Trial, check: str, seconds: float = 20.0, hints: Sequence[Case] = ()
 ) -> Reduction:
     """Reduce a failing trial for one of its checks. hints: cases as small as can be, if they fail it too."""
-    state = Reduction(subject, check, trial, seen={trial.case.digest}, deadline=time.monotonic() + seconds)
+    seen = {trial.case.digest}
+    state = Reduction(subject, check, trial, trial, seen=seen, deadline=time.monotonic() + seconds)
     improved = not any(state.attempt(case) for case in hints)
     while improved and not state.spent:
         improved = False
         for proposals in _PASSES:
             while any(state.attempt(case) for case in _proposed(proposals, state)):
                 improved = True
+    if len(state.trial.case.to_json()) > LONGEST_CASE:
+        state.trial = state.short
     return state
 
 
@@ -196,20 +208,27 @@ def _plain_scalars(contract: Contract, state: Reduction) -> Iterator[Case]:
 
 
 def _equal_values(contract: Contract, state: Reduction) -> Iterator[Case]:
-    """Halves of a tensor set to one plain value."""
+    """All of a tensor set to one plain value, else a half of it, a quarter and so on."""
     case = state.trial.case
     for name, recipe in case.tensors.items():
         if recipe is None:
             continue
         values = logical_values(contract, case, name)
         flat = values.reshape(-1)
-        pieces = [slice(0, len(flat) // 2), slice(len(flat) // 2, None)] if len(flat) > 1 else [slice(None)]
-        for fill in (0.0, 1.0):
-            for piece in pieces:
+        for piece in _pieces(len(flat)):
+            for fill in (0.0, 1.0):
                 changed = flat.copy()
                 changed[piece] = fill
                 if not np.array_equal(changed, flat, equal_nan=True):
                     yield simplify.with_values(contract, case, name, changed.reshape(values.shape))
+
+
+def _pieces(length: int) -> Iterator[slice]:
+    """All elements, both halves, and smaller parts of what is not simplified one by one."""
+    for parts in PIECES if length > WRITTEN_OUT else PIECES[:2]:
+        if parts <= length:
+            for start, stop in itertools.pairwise(length * at // parts for at in range(parts + 1)):
+                yield slice(start, stop)
 
 
 def _plain_values(contract: Contract, state: Reduction) -> Iterator[Case]:
