@@ -97,7 +97,9 @@ def test_sums_of_multiples_of_one_power_of_two_are_exact_in_every_order(fmt: For
     contract = references.sum
     attack(lambda x: contract(x, -1), {"x": x}, exact, held, model(fmt, depth="sequential"))
     for claimed in ({}, {"flush": "all"}, {"flush": "all", "roundings": ("partials",)}):
-        held_to = Arithmetic(accumulator=fmt.name, **claimed).model(contract, fmt)
+        # A store changes what is held only where the accumulator is wider.
+        accumulator = "float64" if "roundings" in claimed else fmt.name
+        held_to = Arithmetic(accumulator=accumulator, **claimed).model(contract, fmt)
         for read in (read_float64, read_exactly):
             answer = read(lambda x: contract(x, -1), {"x": torch.from_numpy(x)}, held_to, [(16,)])[0]
             assert not answer.lost
@@ -391,3 +393,23 @@ def test_stored_partial_sums_need_their_claim(fmt: Format, contract: Any) -> Non
 
     attack(definition, {"x": x}, exact, held, claimed)
     assert rejected(definition, {"x": x}, exact, held, Arithmetic().model(contract, fmt))
+
+
+@pytest.mark.parametrize("contract", [references.sum, references.mean], ids=lambda contract: contract.name)
+def test_stores_in_the_accumulator_s_own_format_round_nothing(contract: Any) -> None:
+    """Partial sums that are "stored in the input's format" are float32 numbers where the input is float32."""
+    x = torch.from_numpy(np.concatenate([rows(FLOAT32, 64), np.ones((1, 64))]))
+    held: list[Any] = []
+    for claims in ({}, {"roundings": ("partials",)}):
+        held.append(
+            read_float64(
+                lambda x: contract(x, -1),
+                {"x": x},
+                Arithmetic(**claims).model(contract, FLOAT32),
+                [(len(x), 1)],
+            )[0]
+        )
+    plain, claimed = held
+    assert torch.equal(plain.t, claimed.t)
+    wide = Arithmetic(accumulator="float64", roundings=("partials",)).model(contract, FLOAT32)
+    assert wide.stored("partials") is FLOAT32

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from harness.formats import Format
 from harness.numbers.backend import Array
 from harness.numbers.dots import reduced
 from harness.numbers.model import HOPELESS, compound
@@ -128,7 +127,7 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
     if keys == 0:
         return Number(reading, xp.matmul(z.v, v.v), 0.0)
     zero, last = xp.scalar(0.0), len(z.shape) - 1
-    cast = _narrower(z, places.normalizer)
+    cast = z.reading.model.stored(places.normalizer)
     weights = _weights(z, where, cast.u if cast else 0.0)
     least = weights.total - weights.slack
     safe = xp.where(least > 0, least, xp.scalar(1.0))
@@ -152,7 +151,7 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
         spread = bounded(moved_by, furthest)
         spanned = (spread >= furthest) & (furthest > 0)
         average = bounded(xp.matmul(largest, size), abs(value) + furthest)
-    rescalings, narrow = _rescalings(z), _narrower(z, places.probabilities)
+    rescalings, narrow = _rescalings(z), model.stored(places.probabilities)
     chain = max(1, min(keys, model.depth)) if isinstance(model.depth, int) else keys
     steps = chain * max(dot.c, 1.0) + 2 * rescalings + (model.errors["divide"] if keys > 2 else 0)
     products = compound(steps, model.u) + dot.extra
@@ -161,7 +160,7 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
     if narrow is not None:
         relative += narrow.u * (1 + relative)
         lost = lost + narrow.eta / 2 * _over_visible(weights, size, z)
-    part = _narrower(z, places.partials)
+    part = model.stored(places.partials)
     if part is not None:
         relative += part.u * (1 + relative)
     moved: Array = 0.0
@@ -353,11 +352,3 @@ def _rescalings(z: Number) -> int:
     if isinstance(model.depth, int):
         return min(most, model.depth)
     return most if model.depth == "sequential" else min(most, -(-z.shape[-1] // 16) + 8)
-
-
-def _narrower(z: Number, place: str | None) -> Format | None:
-    """The format claimed at a place, if it is narrower than the accumulator."""
-    stored, accumulator = z.reading.model.roundings.get(place or ""), z.reading.model.accumulator
-    if stored is None or (accumulator is not None and stored.precision >= accumulator.precision):
-        return None
-    return stored

@@ -54,7 +54,7 @@ def matmul(a: Number, b: Number, *, start: Number | None = None, partials: str |
     t = growth * terms
     t += spread
     t += k * model.underflow() * (_flushable(a, b, start) if model.flush == "all" else 1)
-    threshold, stored = model.overflow, model.roundings.get(partials or "")
+    threshold, stored = model.overflow, model.stored(partials)
     if stored is not None:
         t = t + stored.u * (terms + t) + k * stored.eta
         threshold = min(threshold, stored.overflow_threshold)

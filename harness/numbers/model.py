@@ -101,6 +101,17 @@ class Model:
         along_the_path = compound(self.reduction_depth(n), self.u)
         return along_the_path if self.online else min(along_the_path, max(n - 1, 0) * self.u)
 
+    def stored(self, place: str | None) -> Format | None:
+        """The format in which what an accumulator holds is stored at a claimed place, if that changes it.
+
+        A store in the accumulator's own format, or a wider one, rounds nothing: float32 kernels whose partial
+        sums are in the input's format add no error.
+        """
+        fmt, held = self.roundings.get(place or ""), self.accumulator
+        if fmt is None or (held is not None and fmt.precision >= held.precision and fmt.max >= held.max):
+            return None
+        return fmt
+
     @property
     def overflow(self) -> float:
         """Where the accumulator overflows; for float64, whose threshold is no float64, its largest number."""

@@ -56,7 +56,7 @@ def sum(
     t = spread + model.growth(n) * magnitudes
     if model.flush == "all":
         t = t + xp.where(xp.any_along(flushable(x), dim), xp.scalar(n * model.tiny), xp.scalar(0.0))
-    stored = model.roundings.get(partials or "")
+    stored = model.stored(partials)
     threshold = model.overflow
     if stored is not None:
         t = t + stored.u * (magnitudes + t) + n * stored.eta

@@ -65,10 +65,12 @@ def minimum(a: Number, b: Number | float) -> Number:
 def rounded(a: Number, place: str, at: Number | None = None) -> Number:
     """A place where an author may claim a cast: half an ulp at |v| + t in the claimed format, else nothing.
 
-    at: the number whose cast it is, where that is not ``a`` itself but something that cancels to it.
+    at: the number whose cast it is, where that is not ``a`` itself but something that cancels to it, so that
+    it rounds in the accumulator's format too.
     """
     reading, xp = a.reading, a.reading.backend
-    fmt = reading.model.roundings.get(place)
+    model = reading.model
+    fmt = model.stored(place) if at is None else model.roundings.get(place)
     if fmt is None:
         return a
     cast = a if at is None else at
