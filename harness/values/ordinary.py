@@ -65,8 +65,8 @@ def signed_zeros(s: Stream, n: int, fmt: Format) -> Floats:
 
 @family("near-overflow", "range", params=(Param("sign", (1, -1, 0)),))
 def near_overflow(s: Stream, n: int, fmt: Format, sign: float) -> Floats:
-    """Magnitudes in [Omega/4, Omega); all of one sign, or of random signs when ``sign`` is 0."""
-    magnitude = fmt.max * (0.25 + 0.75 * s.uniform(n))
+    """Magnitudes in [Omega/4, Omega], one in eight Omega itself; all of one sign, or of both if ``sign`` is 0."""
+    magnitude = fmt.max * np.where(s.integers(n, 0, 7, 2) == 0, 1.0, 0.25 + 0.75 * s.uniform(n))
     return magnitude * (sign or s.signs(n, 1))
 
 

@@ -189,3 +189,10 @@ def amax_adds_up_ties(x, dim):
     return torch.where(
         m.isfinite().squeeze(dim), torch.where(x == m, x, 0.0).double().sum(dim), m.squeeze(dim)
     ).to(x.dtype)
+
+
+@wrong(references.amax, "special values", "accuracy", smallest=1)
+def amax_largest_number_is_inf(x, dim):
+    """The format's largest number, a mask elsewhere, is taken for an infinity."""
+    m = x.amax(dim)
+    return torch.where(m == torch.finfo(x.dtype).max, torch.inf, m)
