@@ -43,6 +43,7 @@ from harness.contracts import contract as contract_of
 from harness.errors import HarnessError
 from harness.formats import FORMATS, format_of
 from harness.layouts import Layout
+from harness.search.check import COVERING
 from harness.strategies import Budget, cases, cover, drawn
 from harness.strategies.contents import POSITIONS, layout, positions
 from harness.strategies.cost import Fitted, products
@@ -185,6 +186,16 @@ def test_rare_sizes_come_a_little_later() -> None:
     assert {69_997, 131_072, 4097, 2049, 257, 255, 256, 2, 3, 7, 13, 97, 251} <= lengths
     situations = [rowwise.situations(case.sizes, case.scalars) for case in met]
     assert 257 in situations and max(situations) >= 1000
+
+
+def test_searches_of_other_formats_go_on_with_other_lengths() -> None:
+    """Seeds 0, 1 and 2 are those of float32, float16 and bfloat16."""
+    lengths = set()
+    for seed in range(3):
+        for case in itertools.islice(cover(rowwise, "float32", seed=seed), COVERING):
+            lengths.add(case.sizes["*shape"][case.scalars["dim"]])  # type: ignore[index]
+    assert {1, 2, 7, 16, 17, 31, 32, 33, 64, 65, 127, 128, 129} <= lengths
+    assert {256, 257, 512, 1000, 1024, 1025, 2048, 2049, 4097} <= lengths
 
 
 def test_the_first_and_the_last_row_axis_are_longer_than_usual_blocks() -> None:

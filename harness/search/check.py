@@ -27,6 +27,7 @@ from harness.search.progress import Phase, Progress, Watcher
 from harness.search.reduce import in_format, reduced
 from harness.simplify import contiguous
 from harness.strategies import cover, drawn, far, whole
+from harness.strategies.schedule import TURNING
 from harness.strategies.whole import ELEMENTS
 from harness.subjects import FORMATS, Target
 from harness.trial import MOST_COUNTED, Subject, Trial, run_trial
@@ -38,8 +39,8 @@ DEFAULT_EXAMPLES = 500
 LEAST_COUNTED = 4
 """What one launch counts towards the examples at least; MOST_COUNTED, at most."""
 
-COVERING = 22
-"""Launches of the covering list per DEFAULT_EXAMPLES; Hypothesis draws what follows."""
+COVERING = TURNING + 3
+"""Launches of the covering list per DEFAULT_EXAMPLES, some of them the format's own; Hypothesis draws what follows."""
 
 CONFIRMING = 500
 """Situations that must be right under a claim before a verdict names it, at the least."""

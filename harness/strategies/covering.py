@@ -14,7 +14,7 @@ from harness.formats import Format, is_integer
 from harness.layouts import Layout
 from harness.strategies import contents, shapes
 from harness.strategies.cost import Budget, least, products
-from harness.strategies.schedule import LAYOUTS, SCHEDULE, Launch, with_many_rows
+from harness.strategies.schedule import LAYOUTS, Launch, schedule, with_many_rows
 from harness.strategies.shapes import Wish
 from harness.strategies.supply import DISTINCT, LONG, VERY_LONG, Supply, demands, mixture
 from harness.values import SEVERAL, SPECIAL, Family, Stream, max_abs_params
@@ -77,9 +77,10 @@ class Cover:
             self.tensors[name].queue = queue if name in shared else own
 
     def cases(self, many_rows: bool) -> Iterator[Case]:
-        schedule = with_many_rows(SCHEDULE) if many_rows else SCHEDULE
+        first = schedule(self.seed)
+        first = with_many_rows(first) if many_rows else first
         for number in itertools.count():
-            launch = schedule[number] if number < len(schedule) else self._mixed(number)
+            launch = first[number] if number < len(first) else self._mixed(number)
             case = self.case(number, launch)
             if case is not None:
                 yield case

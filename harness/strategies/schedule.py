@@ -33,6 +33,10 @@ LAST = 11
 """A spread whose long row axis is the last of 2, 3 or 4: the positions of a sequence, the rows of a plane."""
 
 
+NDIMS = (2, 3, 4, 2, 3, 2, 4, 2, 3, 2, 1)
+"""Axes of the later launches: a 1-D tensor is one row, which shows little."""
+
+
 def _launch(
     content: int,
     rows: int,
@@ -74,30 +78,30 @@ def _schedule() -> tuple[Launch, ...]:
     ]
     lengths = (
         16,
-        15,
-        33,
-        3,
         2,
-        255,
-        129,
-        7,
-        512,
-        13,
-        63,
-        1023,
-        65,
-        97,
-        256,
-        511,
         32,
-        513,
-        251,
-        2047,
+        256,
+        512,
         2048,
+        33,
+        65,
+        7,
+        129,
+        255,
+        15,
+        3,
+        63,
+        513,
+        1023,
+        97,
+        2047,
+        511,
+        251,
+        13,
         4096,
     )
     others = [
-        _launch(n, 20, 1 + (place + 1) % 4, place, LAYOUTS[(2 * place + 1) % len(LAYOUTS)], place)
+        _launch(n, 20, NDIMS[place % len(NDIMS)], place, LAYOUTS[(2 * place + 1) % len(LAYOUTS)], place)
         for place, n in enumerate(lengths)
     ]
     squares = [
@@ -118,6 +122,16 @@ def _schedule() -> tuple[Launch, ...]:
 
 
 SCHEDULE = _schedule()
+
+TURNING = 22
+"""Launches that every search has; of those after them a default search reaches the next three."""
+
+
+def schedule(seed: int) -> tuple[Launch, ...]:
+    """The first launches of a search: another seed, as each format's, goes on with other lengths."""
+    always, turning = SCHEDULE[:TURNING], SCHEDULE[TURNING:]
+    start = 3 * seed % len(turning)
+    return (*always, *turning[start:], *turning[:start])
 
 
 def with_many_rows(schedule: tuple[Launch, ...]) -> tuple[Launch, ...]:

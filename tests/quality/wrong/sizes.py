@@ -336,3 +336,13 @@ def rope_third_block_of_positions(x, cos, sin, interleaved):
     a, b = (half.double() for half in halves)
     turned = a * c - b * s, b * c + a * s
     return (torch.stack(turned, -1).flatten(-2) if interleaved else torch.cat(turned, -1)).to(x.dtype)
+
+
+@wrong(references.softmax, "accuracy", "special values", smallest=None)
+def softmax_of_exactly_256(x, dim):
+    """n == 256, another path: the last column is not divided."""
+    y = torch.softmax(x.double(), dim)
+    if x.shape[dim] == 256:
+        v = x.double()
+        y.select(dim, -1).copy_((v.select(dim, -1) - v.amax(dim)).exp())
+    return y.to(x.dtype)
