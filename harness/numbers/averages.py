@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from harness.numbers.backend import Array
+from harness.numbers.backend import Array, Backend
 from harness.numbers.dots import reduced
 from harness.numbers.model import HOPELESS, compound
 from harness.numbers.number import (
@@ -97,8 +97,7 @@ def softmax_average(
     narrower format an author may claim: probabilities, of w in the numerator alone (u_p, η_p); normalizer, of
     the w that numerator and normaliser add up, and of their sum; partials, of normalised parts to be merged.
 
-    In a brief reading it is at least A·(u_p + u_d + g_N) and what follows, A = Σ(wⱼ + Tⱼ)|vⱼ|/(l + ΣT): |vⱼ| is
-    at most |O| + max|vⱼ - O|, so that neither cap of A is less.
+    A brief reading leaves the errors of the weights and of TF32's operands out.
 
     Where the running numerator may overflow, ±inf and NaN are right too; where a score may be +inf, or the
     largest -inf, anything. A row of scores that are all -inf gives 0, as PyTorch's, or NaN, as the formula.
@@ -126,31 +125,16 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
     model, dot, keys = reading.model, reading.model.dot, z.shape[-1]
     if keys == 0:
         return Number(reading, xp.matmul(z.v, v.v), 0.0)
-    zero, last = xp.scalar(0.0), len(z.shape) - 1
-    cast = z.reading.model.stored(places.normalizer)
-    weights = _weights(z, where, cast.u if cast else 0.0)
-    least = weights.total - weights.slack
-    safe = xp.where(least > 0, least, xp.scalar(1.0))
-
-    def bounded(total: Array, most: Array) -> Array:
-        """A sum over the least normaliser, at most the largest of what it averages."""
-        return xp.where(least > 0, xp.minimum(xp.divide(total, safe), most), most)
-
-    value = xp.divide(xp.matmul(weights.w, v.v), weights.total)
-    size = abs(v.v)
-    if reading.brief and weights.visible is None:
-        reading.shortened.append("softmax_average")
-        spread = furthest = 0.0
-        spanned = None
-        largest = weights.w
-        largest += weights.error
-        average = xp.divide(xp.matmul(largest, size), (weights.total + weights.slack) * (1 + 2.0**-30))
+    size, cast = abs(v.v), model.stored(places.normalizer)
+    brief = _brief(z, v) if reading.brief and where is None else None
+    if brief is not None:
+        weights, value, average = brief
+        spread = moved = 0.0
+        floor = xp.maximum(weights.total, xp.scalar(1.0))
     else:
-        largest = weights.w + weights.error
-        moved_by, furthest = xp.distances(weights.error, weights.visible, v.v, value)
-        spread = bounded(moved_by, furthest)
-        spanned = (spread >= furthest) & (furthest > 0)
-        average = bounded(xp.matmul(largest, size), abs(value) + furthest)
+        weights = _weights(z, where, cast.u if cast else 0.0)
+        value = xp.divide(xp.matmul(weights.w, v.v), weights.total)
+        spread, average, moved, floor, spanned = _moved(weights, v, value)
     rescalings, narrow = _rescalings(z), model.stored(places.probabilities)
     chain = max(1, min(keys, model.depth)) if isinstance(model.depth, int) else keys
     steps = chain * max(dot.c, 1.0) + 2 * rescalings + (model.errors["divide"] if keys > 2 else 0)
@@ -159,16 +143,10 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
     lost = (keys + 2 * rescalings) * model.underflow()
     if narrow is not None:
         relative += narrow.u * (1 + relative)
-        lost = lost + narrow.eta / 2 * _over_visible(weights, size, z)
+        lost = lost + narrow.eta / 2 * _over_visible(weights, size, xp)
     part = model.stored(places.partials)
     if part is not None:
         relative += part.u * (1 + relative)
-    moved: Array = 0.0
-    errors = reduced(v, size)
-    if not (is_zero(errors) or reading.brief):
-        errors = xp.filled(errors, size)
-        moved = bounded(xp.matmul(largest, errors), xp.amax(errors, len(v.shape) - 2))
-    floor = xp.maximum(xp.divide(least, 1 + xp.amax(weights.error, last)), xp.scalar(1.0))
     spread = spread + relative * average + (1 + relative) * moved + xp.divide(lost, floor)
     spread = spread + (part.eta if part else 0.0)
 
@@ -176,12 +154,56 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
     growth += cast.u * (1 + growth) if cast else 0.0
     spread = spread + (abs(value) + spread) * (growth / (1 - growth) if growth < 1 else math.inf)
     t = rounding(value, spread, model.errors["divide"] * model.u) + model.underflow("divide")
-    t = xp.where(weights.nothing, zero, t)
+    if brief is not None:
+        return settle(reading, value, t)
+    t = xp.where(weights.nothing, xp.scalar(0.0), t)
     limit = min(model.overflow, part.overflow_threshold if part else math.inf)
     may = _with_overflow(weights, v.v, t, limit, z)
-    if spanned is not None and xp.any(spanned):
+    if xp.any(spanned):
         may = joined(may, xp.flags(spanned, SPANNED))
     return settle(reading, value, t, may)
+
+
+def _moved(weights: _Weights, v: Number, value: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """ΣTⱼ|vⱼ - O|/a, A, the same average of the errors of the vⱼ as operands, the least normaliser, at least 1, and
+    a mask of the elements in which max|vⱼ - O| takes the place of the first."""
+    xp = v.reading.backend
+    least = weights.total - weights.slack
+    safe = xp.where(least > 0, least, xp.scalar(1.0))
+
+    def bounded(total: Array, most: Array) -> Array:
+        """A sum over the least normaliser, at most the largest of what it averages."""
+        return xp.where(least > 0, xp.minimum(xp.divide(total, safe), most), most)
+
+    moved_by, furthest = xp.distances(weights.error, weights.visible, v.v, value)
+    size, largest = abs(v.v), weights.w + weights.error
+    average = bounded(xp.matmul(largest, size), abs(value) + furthest)
+    moved: Array = 0.0
+    errors = reduced(v, size)
+    if not is_zero(errors):
+        errors = xp.filled(errors, size)
+        moved = bounded(xp.matmul(largest, errors), xp.amax(errors, len(v.shape) - 2))
+    error = xp.amax(weights.error, len(weights.error.shape) - 1)
+    floor = xp.maximum(xp.divide(least, 1 + error), xp.scalar(1.0))
+    spread = bounded(moved_by, furthest)
+    return spread, average, moved, floor, (spread >= furthest) & (furthest > 0)
+
+
+def _brief(z: Number, v: Number) -> tuple[_Weights, Array, Array] | None:
+    """Weights without errors, O, and Σwⱼ|vⱼ|/l: A is no less, as |vⱼ| is at most |O| + max|vⱼ - O|.
+
+    None where a score is not finite or may overflow.
+    """
+    reading, xp, axis = z.reading, z.reading.backend, len(z.shape) - 1
+    if z.may is not None or v.may is not None or not xp.within(z.v, z.error, reading.model.overflow):
+        return None
+    reading.shortened.append("softmax_average")
+    largest = xp.amax(z.v, axis)
+    w = xp.apply("exp", z.v - largest)
+    total = xp.sum(w, axis)
+    average = xp.divide(xp.matmul(w, abs(v.v)), total) * (1 - 2.0**-30)
+    value = xp.divide(xp.matmul(w, v.v), total)
+    return _Weights(None, largest, w, 0.0, total, 0.0, 0.0, 0.0, None), value, average
 
 
 def log_sum_exp(z: Number, where: Array | None = None) -> Number:
@@ -321,26 +343,19 @@ def _with_overflow(weights: _Weights, v: Array, t: Array, limit: float, z: Numbe
     axis = len(v.shape) - 2
     if xp.within(xp.sum(abs(v), axis), xp.amax(t, axis), limit):
         return weights.may
-    present = _present(weights, z)
+    present = xp.filled(xp.constant(1.0), z.v)
+    if weights.visible is not None:
+        present = xp.where(weights.visible, present, zero)
     up = (xp.matmul(present, xp.maximum(v, zero)) + t >= limit) & ~weights.nothing
     down = (xp.matmul(present, xp.maximum(-v, zero)) + t >= limit) & ~weights.nothing
     return joined(weights.may, xp.flags(up, PINF) | xp.flags(down, NINF) | xp.flags(up | down, NAN))
 
 
-def _present(weights: _Weights, z: Number) -> Array:
-    """1 where a key is seen, else 0 [..., S, T]."""
-    xp = z.reading.backend
-    if weights.visible is None:
-        return xp.filled(xp.constant(1.0), z.v)
-    return xp.where(weights.visible, xp.scalar(1.0), xp.scalar(0.0))
-
-
-def _over_visible(weights: _Weights, a: Array, z: Number) -> Array:
+def _over_visible(weights: _Weights, a: Array, xp: Backend) -> Array:
     """Sums of a [..., T, D] over the keys that are seen, [..., S or 1, D]."""
-    xp = z.reading.backend
     if weights.visible is None:
         return xp.sum(a, len(a.shape) - 2)
-    return xp.matmul(_present(weights, z), a)
+    return xp.matmul(xp.where(weights.visible, xp.scalar(1.0), xp.scalar(0.0)), a)
 
 
 def _rescalings(z: Number) -> int:

@@ -11,6 +11,7 @@ from harness.numbers.exactness import looser
 from harness.numbers.model import Model
 from harness.numbers.number import Number, is_zero, settle
 from harness.numbers.selection import rounded
+from harness.numbers.share import Share
 
 
 def scaled_matmul(
@@ -75,6 +76,8 @@ def _in_one_product(a: Number, b: Number, scale: float, places: tuple[str | None
         return None
     if dot.u_in or dot.eta_in:
         return None
+    if reading.brief:
+        return _brief(a, b, scale)
     size_a, size_b = abs(a.v), abs(b.v)
     products = xp.matmul(size_a * abs(scale), size_b)
     rows, columns = xp.sum(size_a, len(a.shape) - 1), xp.sum(size_b, len(b.shape) - 2)
@@ -92,6 +95,16 @@ def _in_one_product(a: Number, b: Number, scale: float, places: tuple[str | None
         own = error.of(products, v, rows, columns, last=error is last)
         t = own if is_zero(t) else xp.maximum(t, own)
     return settle(reading, v, t)
+
+
+def _brief(a: Number, b: Number, scale: float) -> Number | None:
+    """The product, and an error that each of its magnitudes |A||B| >= |v| has."""
+    reading, xp, k = a.reading, a.reading.backend, a.shape[-1]
+    if not 4 * k * xp.most(a.v, 0.0) * xp.most(b.v, 0.0) * max(1.0, abs(scale)) < reading.model.overflow:
+        return None
+    reading.shortened.append("scaled_matmul")
+    share = _errors(reading.model, k, scale)[-1].products
+    return settle(reading, xp.matmul(a.v * scale, b.v), Share(share * (1 - 2.0**-30)))
 
 
 def _errors(model: Model, k: int, scale: float) -> list[_Error]:
