@@ -11,6 +11,7 @@ Shapes are written in the language of :mod:`harness.shapes`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -220,12 +221,12 @@ class Contract:
     def __repr__(self) -> str:
         return f"<contract {self.name}{inspect.signature(self.definition)}>"
 
-    @property
+    @functools.cached_property
     def tensors(self) -> dict[str, Tensor]:
         """The tensor arguments, in signature order."""
         return {name: spec for name, spec in self.args.items() if isinstance(spec, Tensor)}
 
-    @property
+    @functools.cached_property
     def scalars(self) -> dict[str, Scalar]:
         """The scalar arguments, in signature order."""
         return {name: spec for name, spec in self.args.items() if not isinstance(spec, Tensor)}
@@ -246,12 +247,16 @@ class Contract:
         found.update(dict.fromkeys(self.counts))
         return tuple(found)
 
+    @functools.cached_property
+    def _many(self) -> list[str]:
+        return [spec.many for spec in self.tensors.values()] + [output.many for output in self.outputs]
+
     def at(self, sizes: Sizes) -> Contract:
         """The contract with its lists of tensors written out, as ``shards[0]``, ``shards[1]``, …
 
         A contract without lists is itself.
         """
-        counts = [spec.many for spec in self.tensors.values()] + [output.many for output in self.outputs]
+        counts = self._many
         if not any(counts):
             return self
         args: dict[str, Tensor | Scalar] = {}

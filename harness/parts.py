@@ -17,8 +17,8 @@ from harness.case import Case
 from harness.contracts import Contract, Written
 from harness.shapes import AxisLabel
 
-PART = 1 << 17
-"""Elements of a part: a few dozen float64 arrays of so many fit into a cache of some MiB."""
+PART = 1 << 18
+"""Elements of a part: a dozen float64 arrays of so many fit into a cache of some MiB."""
 
 DEVICE_PART = 1 << 22
 """The same on a GPU, whose launches cost more than its caches save."""
@@ -34,6 +34,8 @@ class Part:
 
     def of(self, written: Written, tensor: torch.Tensor) -> torch.Tensor:
         """The slice of a tensor of a written shape, its axes kept."""
+        if not self.ranges:
+            return tensor
         for at, axis in enumerate(self.contract.axes(written, self.case.sizes, self.case.scalars)):
             if axis.label in self.ranges:
                 tensor = tensor.narrow(at, *self.ranges[axis.label])
@@ -102,11 +104,14 @@ def parts(
 
     That axis is one of a pack, or the first: definitions may number the positions of others, as attention does.
     """
-    label, length = divided(contract, case)
     tensors: list[tuple[Written, torch.Tensor]] = [
         (contract.tensors[name].shape, value) for name, value in exact.items() if value is not None
     ]
     tensors += [(output.shape, value) for output, value in zip(contract.outputs, got, strict=True)]
+    most = max((parts_at_once(tensor.device) for _, tensor in tensors), default=PART)
+    if all(tensor.numel() <= most for _, tensor in tensors):
+        return [Part(contract, case)]
+    label, length = divided(contract, case)
     shared = along = 0
     for written, tensor in tensors:
         labels = [axis.label for axis in contract.axes(written, case.sizes, case.scalars)]
@@ -118,7 +123,6 @@ def parts(
         label in [axis.label for axis in contract.axes(output.shape, case.sizes, case.scalars)]
         for output in contract.outputs
     )
-    most = max((parts_at_once(tensor.device) for _, tensor in tensors), default=PART)
     if label is None or not everywhere or along <= most:
         return [Part(contract, case)]
     count = min(length, math.ceil(along / max(most, shared)))

@@ -23,6 +23,9 @@ Array = Any
 _TOGETHER = 1 << 16
 """Elements of an array that is worked on a part at a time, so that it stays in a cache."""
 
+_FEW = 1 << 12
+"""Elements of which a pass takes less time than a call."""
+
 _REMEMBERED = 16
 """Arrays whose extremes are remembered."""
 
@@ -145,7 +148,7 @@ class Float64:
             return known
         if len(self._extremes) >= _REMEMBERED:
             self._extremes.clear()
-        found = (float(a.amin()), float(a.amax())) if a.numel() else (0.0, 0.0)
+        found = _extremes(a)
         self._extremes[id(a)] = (weakref.ref(a), a._version, found)
         return found
 
@@ -462,6 +465,16 @@ class Multiprecision:
             return self._identity(a, dim, empty)
         parts = [np.take(a, [i], axis=dim) for i in range(a.shape[dim])]
         return np.asarray(functools.reduce(function, parts), dtype=object)
+
+
+def _extremes(a: torch.Tensor) -> tuple[float, float]:
+    """Least and largest element; both at one go, which is the slower way, where a call takes longer than the work."""
+    if a.numel() == 0:
+        return 0.0, 0.0
+    if a.numel() < _FEW:
+        low, high = torch.aminmax(a)
+        return low.item(), high.item()
+    return a.amin().item(), a.amax().item()
 
 
 def _in_blocks(a: torch.Tensor, width: int) -> torch.Tensor:
