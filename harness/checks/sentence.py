@@ -111,18 +111,26 @@ class Ordinary(Judgement):
             return True
         if not self.rounds:
             return float(self.ratio.amax()) <= 1 - _UNSURE or super().right_everywhere
-        return float(self._excess.amax()) < 0 or super().right_everywhere
+        return float(self._excess.amax()) < 0 or bool(self._decided.all())
 
     @functools.cached_property
     def right(self) -> torch.Tensor:
         if not self.rounds:
             return _between(self.got, *self._range)
-        right = self._excess < 0
-        open_ = ~right
-        value, t, got = (a[open_] for a in (self.value, self.t, self.got))
-        lo, hi = (formats.round_to(end, self.fmt) for end in (value - t, value + t))
-        right[open_] = _between(got, lo, hi)
-        return right
+        right = torch.ones(self.got.numel(), dtype=torch.bool, device=self.got.device)
+        right[self._open] = self._decided
+        return right.reshape(self.got.shape)
+
+    @functools.cached_property
+    def _open(self) -> torch.Tensor:
+        """The places of elements that may be wrong, counted through."""
+        return (~(self._excess < 0)).reshape(-1).nonzero().squeeze(1)
+
+    @functools.cached_property
+    def _decided(self) -> torch.Tensor:
+        """Whether these elements are right."""
+        value, t, got = (a.reshape(-1)[self._open] for a in (self.value, self.t, self.got))
+        return _between(got, *(formats.round_to(end, self.fmt) for end in (value - t, value + t)))
 
     @functools.cached_property
     def _excess(self) -> torch.Tensor:

@@ -134,7 +134,8 @@ class Float64:
             return True
         low, high = self.extremes(v)
         least = low if low > 0 else -high
-        return least >= limit and least - self._largest(t) >= limit
+        error = t.at(max(-low, high)) if isinstance(t, Share) else self._largest(t) if least >= limit else 0.0
+        return least - error >= limit
 
     def nonnegative(self, a: torch.Tensor) -> bool:
         """Whether a is remembered to hold no number below 0; False may be wrong."""

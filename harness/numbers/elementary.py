@@ -25,6 +25,7 @@ from harness.numbers.number import (
     uniform,
     with_underflow,
 )
+from harness.numbers.share import Share
 
 _LONGEST = 6
 """Terms of a series that take longer than the function itself."""
@@ -65,7 +66,7 @@ def exp(a: Number) -> Number:
     if a.may is not None:
         may = a.may & (PINF | NAN | UNSPECIFIED | LOST)
         t = xp.maximum(t, xp.where((a.may & NINF) != 0, v, xp.scalar(0.0)))
-    if not xp.beyond(v, 0.0, model.tiny):
+    if not isinstance(t, Share) and not xp.beyond(v, 0.0, model.tiny):
         t = xp.where(a.v == -math.inf, xp.scalar(0.0), t)
     beyond = None
     if overflows is not None and model.overflow < FAR:
@@ -103,7 +104,7 @@ def _exp_shift(a: Number) -> Array:
     return shift
 
 
-def _exp_series(a: Number, v: Array) -> Array | None:
+def _exp_series(a: Number, v: Array) -> Array | Share | None:
     """The allowed error of exp as a power series in |x| times v, where ta is a share k of |x|.
 
     With s = σ|x|, σ = λu(1 + k): v·(c u + (1 + c u)·((1 + E)(s + s²) + E)), E = expm1(k|x|). The coefficient of
@@ -112,9 +113,16 @@ def _exp_series(a: Number, v: Array) -> Array | None:
     """
     reading, xp = a.reading, a.reading.backend
     model, error = reading.model, uniform(a)
-    if not xp.shares or error is None or error.least or (model.exp == "scaled" and a.origin is not None):
+    if (
+        not xp.shares
+        or error is None
+        or error.least
+        or a.may is not None
+        or (model.exp == "scaled" and a.origin is not None)
+    ):
         return None
-    k, c = error.share, model.errors["exp"] * model.u
+    k: float = error.share
+    c = model.errors["exp"] * model.u
     sigma = model.log2e_rounding * model.u * (1 + k)
     step = (k + sigma) * xp.most(a.v, 0.0)
     terms = next((n for n in range(1, _LONGEST) if step**n <= 2.0**-54), 0)
@@ -122,17 +130,20 @@ def _exp_series(a: Number, v: Array) -> Array | None:
         return None
 
     def coefficient(n: int) -> float:
-        powers = [k**i / math.factorial(i) if i >= 0 else 0.0 for i in (n, n - 1, n - 2)]
+        powers: list[float] = [k**i / math.factorial(i) if i >= 0 else 0.0 for i in (n, n - 1, n - 2)]
         return (1 + c) * (powers[0] + sigma * powers[1] + sigma * sigma * powers[2])
 
     size = abs(a.v)
-    t = size * coefficient(terms)
+    factor = size * coefficient(terms)
     for n in range(terms - 1, 0, -1):
-        t += coefficient(n)
-        t *= size
-    t += c
-    t *= v
-    t = with_underflow(reading, v, t, model.underflow("exp"))
+        factor += coefficient(n)
+        factor *= size
+    factor += c
+    factor *= xp.sign(size)
+    share, least = Share(factor), model.underflow("exp")
+    if least >= model.tiny and xp.beyond(v, share, least):
+        return share
+    t = with_underflow(reading, v, share.of(v), least)
     t *= xp.sign(size)
     return t
 

@@ -168,17 +168,24 @@ class Number:
 
     def __getitem__(self, index: Any) -> Number:
         t = self.error
-        if not isinstance(t, float | Share):
-            t = self.reading.backend.filled(t, self.v)[index]
+        if not moves(t):
+            t = self.reading.backend.filled(self.t, self.v)[index]
         may, beyond = (None if mask is None else mask[index] for mask in (self.may, self.beyond))
         return Number(self.reading, self.v[index], t, may, beyond=beyond, nonnegative=self.nonnegative)
 
 
+def moves(t: Array | Share) -> bool:
+    """Whether an error stays what it is where its number is rearranged."""
+    return t.uniform if isinstance(t, Share) else isinstance(t, float)
+
+
 def uniform(a: Number) -> Share | None:
-    """The error of an operand as a share of its magnitude, 0 where it is exact; None where it is no share."""
+    """The error of an operand as one share of its magnitude, 0 where it is exact; None where it is none."""
     if a.reading.model.flush == "all" and operand_error(a) is not a.t:
         return None
-    return NO_ERROR if a.exact else a.share
+    if a.exact:
+        return NO_ERROR
+    return a.share if a.share is not None and a.share.uniform else None
 
 
 def is_zero(t: Array) -> bool:
@@ -322,11 +329,13 @@ def _add(a: Number, b: Number, sign: int) -> Number:
     if sign < 0:
         b = -b
     v = a.v + b.v
+    ta, tb = operand_error(a), operand_error(b)
+    spread = tb if is_zero(ta) else ta if is_zero(tb) else ta + tb
     t: Array | Share
-    if a.exact and b.exact and xp.shares and model.flush != "all":
-        t = Share(model.u, 0.0)
+    if xp.shares and model.flush != "all" and _small(spread, v):
+        t = Share(0.0, spread).rounded(model.u)
     else:
-        t = rounding(v, operand_error(a) + operand_error(b), model.u)
+        t = rounding(v, spread, model.u)
     if model.flush == "all":
         t = with_underflow(reading, v, t, model.tiny)
     may = combined(a.may, b.may)
@@ -346,6 +355,11 @@ def _add(a: Number, b: Number, sign: int) -> Number:
         beyond=beyond,
         nonnegative=a.nonnegative and b.nonnegative,
     )
+
+
+def _small(a: Array, v: Array) -> bool:
+    """Whether arithmetic on an array is cheap beside that on v, such as one number for each row."""
+    return isinstance(a, float) or (a.numel() * 8 <= v.numel() and a.ndim <= v.ndim)
 
 
 def _beyond_beside(a: Number, b: Number) -> Array | None:
@@ -382,9 +396,17 @@ def _product_share(a: Number, b: Number) -> Share | None:
     if not a.reading.backend.shares or model.flush == "all":
         return None
     if first is None or second is None or first.least or second.least:
-        return None
+        return _share_times_exact(a, b) or _share_times_exact(b, a)
     spread = first.share + second.share + first.share * second.share
     return Share(spread + model.u * (1 + spread), model.underflow())
+
+
+def _share_times_exact(a: Number, b: Number) -> Share | None:
+    """The same where a's error is a share of it with an absolute part, which b scales."""
+    if a.share is None or not b.exact:
+        return None
+    model = a.reading.model
+    return Share(a.share.share, a.share.least * abs(b.v)).rounded(model.u, model.underflow())
 
 
 def _product_error(v: Array, a: Number, b: Number) -> Array:
@@ -431,6 +453,9 @@ def _divide(a: Number, b: Number) -> Number:
     reading, xp = a.reading, a.reading.backend
     model = reading.model
     v = xp.divide(a.v, b.v)
+    share = _quotient_share(a, b, v)
+    if share is not None:
+        return settle(reading, v, share, finite_operands=both_finite(a, b))
     ta, tb = operand_error(a), operand_error(b)
     may = combined(a.may, b.may, NAN | UNSPECIFIED | LOST)
     spread: Array = 0.0
@@ -477,6 +502,26 @@ def _divide(a: Number, b: Number) -> Number:
     return settle(
         reading, v, t, may, finite_operands=lambda: both_finite(a, b)() & ~zero, nonnegative=nonnegative
     )
+
+
+def _quotient_share(a: Number, b: Number, v: Array) -> Share | None:
+    """The error of a quotient of a number whose error is a share of it, by few inexact ones that keep off 0.
+
+    With |a| = |v||b|, (ta + |v|tb) / (|b| - tb) is a share of |v|, too. None where another rule applies.
+    """
+    xp, model = a.reading.backend, a.reading.model
+    if a.share is None or b.exact or a.may is not None or b.may is not None or b.beyond is not None:
+        return None
+    if not xp.shares or not model.underflow("divide") < model.tiny or not (_small(b.v, v) and _small(b.t, v)):
+        return None
+    size = abs(b.v)
+    smallest = size - b.t
+    if not xp.extremes(smallest)[0] > 0:
+        return None
+    c = model.errors["divide"] * model.u
+    own = a.share.share * (size * (1 + c) / smallest)
+    own += b.t * (1 + c) / smallest + c
+    return Share(own, a.share.least * (1 + c) / smallest + model.underflow("divide"))
 
 
 def power(b: Number, n: Any) -> Number:

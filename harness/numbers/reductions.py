@@ -244,7 +244,7 @@ def _present(x: Number, where: Array | None, absent: float) -> Number:
     xp = x.reading.backend
     zero = xp.scalar(0.0)
     t = x.error
-    if not x.exact and (x.share is None or x.share.least or absent):
+    if not x.exact and (x.share is None or not x.share.uniform or x.share.least or absent):
         t = xp.where(where, xp.filled(x.t, x.v), zero)
     may = None if x.may is None else x.may * xp.flags(where, 1)
     nonnegative = x.nonnegative and absent == 0

@@ -11,8 +11,7 @@ import torch
 
 from harness.numbers.backend import Array
 from harness.numbers.double import Double, joined
-from harness.numbers.number import Number
-from harness.numbers.share import Share
+from harness.numbers.number import Number, moves
 
 
 def reshape(x: Number, shape: Sequence[int]) -> Number:
@@ -131,8 +130,8 @@ def _first_extreme(x: Number, dim: int, sign: int) -> Number:
 
 def _moved(x: Number, move: Callable[[Array], Array]) -> Number:
     t = x.error
-    if not isinstance(t, float | Share):
-        t = move(x.reading.backend.filled(t, x.v))
+    if not moves(t):
+        t = move(x.reading.backend.filled(x.t, x.v))
     v = x.v.each(move) if isinstance(x.v, Double) else move(x.v)
     may, beyond = (None if mask is None else move(_wide(mask, x.v)) for mask in (x.may, x.beyond))
     return Number(x.reading, v, t, may, beyond=beyond, nonnegative=x.nonnegative)

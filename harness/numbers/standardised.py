@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 
+from harness.numbers.backend import Array
 from harness.numbers.elementary import sqrt
 from harness.numbers.number import UNSPECIFIED, Number, joined, settle
 from harness.numbers.reductions import mean
+from harness.numbers.share import Share
 from harness.numbers.variance import moments, var, variance_shortfall, welford_mean_error
 
 
@@ -36,12 +38,18 @@ def standardised(x: Number, dim: int, eps: float) -> Number:
     grown = xp.apply("expm1", -0.5 * xp.apply("log1p", -share))
     shrunk = -xp.apply("expm1", -0.5 * xp.apply("log1p", xp.divide(w.t, w.v)))
     factor = xp.maximum(grown, shrunk)
-    t = abs(quotient.v)
-    t *= factor
-    t += quotient.t * (1 + factor)
+    t: Array | Share
+    if quotient.share is not None:
+        grown = 1 + factor
+        t = Share(quotient.share.share * grown + factor, quotient.share.least * grown)
+    else:
+        t = abs(quotient.v)
+        t *= factor
+        t += quotient.t * (1 + factor)
     may = quotient.may
     if xp.any(share >= 1):
         lost = xp.filled(share >= 1, quotient.v)
+        t = t.of(quotient.v) if isinstance(t, Share) else t
         t = xp.where(lost, xp.scalar(math.inf), t)
         may = joined(may, xp.flags(lost & xp.isfinite(quotient.v), UNSPECIFIED))
     return settle(reading, quotient.v, t, may)
