@@ -108,7 +108,9 @@ class Float64:
 
     def filled(self, t: Array, like: torch.Tensor) -> torch.Tensor:
         """A scalar or array broadcast to the shape of ``like``."""
-        return t.expand(like.shape) if isinstance(t, torch.Tensor) else torch.full_like(like, t)
+        if not isinstance(t, torch.Tensor):
+            return torch.full_like(like, t)
+        return t if t.shape == like.shape else t.expand(like.shape)
 
     def where(self, condition: torch.Tensor, a: Array, b: Array) -> torch.Tensor:
         return torch.where(condition, _tensor_like(a, condition), _tensor_like(b, condition))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from harness.formats import FLOAT64
 from harness.numbers.backend import Array, Backend
 from harness.numbers.number import (
     FAR,
@@ -158,19 +159,28 @@ def log(a: Number) -> Number:
     if not a.exact:
         ratio = xp.divide(a.t, a.v)
         spread = -xp.apply("log1p", -xp.minimum(ratio, xp.scalar(1.0)))
-        reaches_zero = (abs(a.v) <= a.t) & (xp.filled(a.t, a.v) > 0)
-        if xp.any(reaches_zero):
+        reaches_zero = _reaches_zero(a)
+        if reaches_zero is not None:
             spread = xp.where(reaches_zero, xp.scalar(math.inf), spread)
             may = joined(may, xp.flags(reaches_zero, NINF if a.nonnegative else NINF | NAN))
             may = joined(may, xp.flags(reaches_zero & (a.v <= 0), UNSPECIFIED))
     t = rounding(v, spread, model.errors["log"] * model.u)
-    if model.flush != "none":
+    if model.flush != "none" and not xp.beyond(a.v, a.t, model.tiny):
         flushed = (a.v - a.t < model.tiny) & (a.v > 0)
         if xp.any(flushed):
             may = joined(may, xp.flags(flushed, NINF))
     if a.may is not None:
         may = joined(may, xp.flags(could_be(a, NINF), NAN))
     return settle(reading, v, t, may)
+
+
+def _reaches_zero(a: Number) -> Array | None:
+    """Mask of inexact arguments that may be 0; None where there are none."""
+    xp = a.reading.backend
+    if xp.beyond(a.v, a.t, FLOAT64.eta):
+        return None
+    mask = (abs(a.v) <= a.t) & (xp.filled(a.t, a.v) > 0)
+    return mask if xp.any(mask) else None
 
 
 def sqrt(a: Number) -> Number:
@@ -183,14 +193,14 @@ def sqrt(a: Number) -> Number:
     lowest = a.v - a.t
     if not a.exact:
         spread = xp.divide(a.t, v + xp.apply("sqrt", xp.maximum(lowest, xp.scalar(0.0))))
-        reaches_zero = abs(a.v) <= a.t
-        if xp.any(reaches_zero):
+        reaches_zero = None if xp.beyond(a.v, a.t, FLOAT64.eta) else abs(a.v) <= a.t
+        if reaches_zero is not None and xp.any(reaches_zero):
             spread = xp.where(reaches_zero, xp.apply("sqrt", abs(a.v) + a.t), spread)
             if not a.nonnegative:
                 may = joined(may, xp.flags(reaches_zero & (lowest < 0) & (a.v >= 0), NAN))
             may = joined(may, xp.flags(reaches_zero & (a.v < 0), UNSPECIFIED))
     t = rounding(v, spread, model.errors["sqrt"] * model.u)
-    if model.flush != "none":
+    if model.flush != "none" and not xp.beyond(a.v, a.t, model.tiny):
         flushed = (lowest < model.tiny) & (a.v >= 0)
         if xp.any(flushed):
             t = xp.maximum(t, xp.where(flushed, v, xp.scalar(0.0)))
@@ -209,18 +219,18 @@ def rsqrt(a: Number) -> Number:
     if not a.exact:
         ratio = xp.minimum(xp.divide(a.t, a.v), xp.scalar(1.0))
         spread = v * xp.apply("expm1", -0.5 * xp.apply("log1p", -ratio))
-        reaches_zero = (abs(a.v) <= a.t) & (xp.filled(a.t, a.v) > 0)
-        if xp.any(reaches_zero):
+        reaches_zero = _reaches_zero(a)
+        if reaches_zero is not None:
             spread = xp.where(reaches_zero, xp.scalar(math.inf), spread)
             may = joined(may, xp.flags(reaches_zero, UNSPECIFIED))
     t = rounding(v, spread, model.errors["rsqrt"] * model.u)
     t = with_underflow(reading, v, t, model.underflow("rsqrt"))
-    if model.flush != "none":
+    if model.flush != "none" and not xp.beyond(a.v, a.t, model.tiny):
         flushed = (a.v - a.t < model.tiny) & (a.v >= 0)
         if xp.any(flushed):
             may = joined(may, xp.flags(flushed, PINF))
-    zero = a.v == 0
-    if xp.any(zero):
+    zero = None if xp.beyond(a.v, 0.0, FLOAT64.eta) else a.v == 0
+    if zero is not None and xp.any(zero):
         may = joined(may, xp.flags(zero, PINF | NINF))
     if a.may is not None:
         vanishes = (a.may & PINF) != 0

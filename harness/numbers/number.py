@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from harness.formats import FLOAT64
 from harness.numbers.backend import Array, Backend
 from harness.numbers.model import Model, compound
 from harness.numbers.share import NO_ERROR, Share
@@ -468,21 +469,23 @@ def _divide(a: Number, b: Number) -> Number:
         spread *= tb
         spread += ta
         spread = xp.divide(spread, smallest)
-        unsafe = (smallest <= 0) & (xp.filled(tb, b.v) > 0)
-        if xp.any(unsafe):
+        unsafe = None
+        if not xp.beyond(smallest, 0.0, FLOAT64.eta):
+            unsafe = (smallest <= 0) & (xp.filled(tb, b.v) > 0)
+        if unsafe is not None and xp.any(unsafe):
             spread = xp.where(unsafe, xp.scalar(math.inf), spread)
             may = joined(may, xp.flags(unsafe & xp.isfinite(a.v), UNSPECIFIED))
             may = may | xp.flags(unsafe & xp.isinf(a.v), PINF | NINF)
     t = rounding(v, spread, model.errors["divide"] * model.u)
     t = with_underflow(reading, v, t, model.underflow("divide"))
-    if model.accumulator is not None and (is_zero(tb) or model.flush == "all"):
+    if model.accumulator is not None and (is_zero(tb) or model.flush == "all") and _may_be_power(b):
         power = abs(b.v) == xp.half_ulp(b.v, model.accumulator) * 2.0**model.accumulator.precision
         power = power & (tb == 0)
         if xp.any(power):
             kept = power & (abs(v) - spread >= model.tiny)
             t = xp.where(kept, spread if isinstance(spread, float) else xp.filled(spread, v), t)
-    zero = b.v == 0
-    if xp.any(zero):
+    zero = None if xp.beyond(b.v, 0.0, FLOAT64.eta) else b.v == 0
+    if zero is not None and xp.any(zero):
         may = joined(may, xp.flags(zero & (a.v != 0) & ~xp.isnan(a.v), PINF | NINF))
         if not is_zero(ta):
             may = may | xp.flags(zero & (abs(a.v) <= ta) & (ta > 0), PINF | NINF | NAN)
@@ -499,9 +502,16 @@ def _divide(a: Number, b: Number) -> Number:
         known = known if a.may is None else known & ((a.may & LOST) == 0)
         may = may & (0xFF ^ xp.flags(known, LOST))
     nonnegative = a.nonnegative and b.nonnegative
-    return settle(
-        reading, v, t, may, finite_operands=lambda: both_finite(a, b)() & ~zero, nonnegative=nonnegative
-    )
+
+    def finite_operands() -> Array:
+        return both_finite(a, b)() & (b.v != 0)
+
+    return settle(reading, v, t, may, finite_operands=finite_operands, nonnegative=nonnegative)
+
+
+def _may_be_power(b: Number) -> bool:
+    """Whether a divisor may be a power of two: False for a scalar that is none."""
+    return not b.reading.backend.shares or b.v.numel() != 1 or math.frexp(b.v.item())[0] in (0.5, -0.5)
 
 
 def _quotient_share(a: Number, b: Number, v: Array) -> Share | None:

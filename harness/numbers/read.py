@@ -25,6 +25,8 @@ ORACLE_SHARE = 2.0**-25
 """The float64 oracle's radius for accumulators up to float32, as a share of t: (2^-53/2^-24) for one rounding
 each, and 16 times that because the depth of its reductions may exceed the kernel's; t is inflated by it."""
 
+_NO_FLAGS = torch.zeros((), dtype=torch.uint8)
+
 PRECISIONS = (140, 280, 560, 1000)
 """Bits of the mpmath readings, tried in turn; the radius's unit roundoff is still a normal float64."""
 
@@ -86,7 +88,7 @@ def read_float64(
         may = number.may
         if may is not None and number.beyond is not None:
             may = torch.where(number.beyond, may & ~LOST, may)
-        flags = torch.zeros((), dtype=torch.uint8, device=t.device).expand(t.shape) if may is None else may
+        flags = _NO_FLAGS.to(t.device).expand(t.shape) if may is None else may
         shape = tuple(number.v.shape) if shape is None else shape
         value, t = number.v.reshape(shape), t.reshape(shape)
         flagged, numbered = may is not None, bool(reading.numbered)

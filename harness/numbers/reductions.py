@@ -66,18 +66,19 @@ def sum(
         t = t + compound(max(n - 1, 0), every.u) * (magnitudes + t) + n * every.eta
         threshold = min(threshold, every.overflow_threshold)
     may = None if x.may is None else any_flag(xp, x.may, dim) & (NAN | UNSPECIFIED | LOST)
-    if x.may is not None or not xp.within(magnitudes, t, threshold):
-        zero = xp.scalar(0.0)
-        finite = xp.where(xp.isfinite(x.v), x.v, zero)
-        error = xp.where(xp.isfinite(magnitudes), t, spread + model.growth(n) * xp.sum(abs(finite), dim))
-        up = xp.sum(xp.maximum(finite, zero), dim) + error >= threshold
-        down = xp.sum(xp.maximum(-finite, zero), dim) + error >= threshold
-        if x.may is not None:
-            up = up | xp.any_along((x.may & PINF) != 0, dim)
-            down = down | xp.any_along((x.may & NINF) != 0, dim)
-        always_up = xp.any_along(always(x, PINF), dim)
-        always_down = xp.any_along(always(x, NINF), dim)
-        may = joined(may, infinities(xp, up, down, always_up, always_down))
+    if x.may is None and xp.within(magnitudes, t, threshold):
+        return Number(reading, v, t, nonnegative=x.nonnegative)
+    zero = xp.scalar(0.0)
+    finite = xp.where(xp.isfinite(x.v), x.v, zero)
+    error = xp.where(xp.isfinite(magnitudes), t, spread + model.growth(n) * xp.sum(abs(finite), dim))
+    up = xp.sum(xp.maximum(finite, zero), dim) + error >= threshold
+    down = xp.sum(xp.maximum(-finite, zero), dim) + error >= threshold
+    if x.may is not None:
+        up = up | xp.any_along((x.may & PINF) != 0, dim)
+        down = down | xp.any_along((x.may & NINF) != 0, dim)
+    always_up = xp.any_along(always(x, PINF), dim)
+    always_down = xp.any_along(always(x, NINF), dim)
+    may = joined(may, infinities(xp, up, down, always_up, always_down))
 
     def finite_operands() -> Array:
         beside_one = xp.isnan(v) & ~xp.any_along(xp.isnan(x.v), dim) & _overflowed(xp, x, dim)

@@ -47,7 +47,7 @@ def standardised(x: Number, dim: int, eps: float) -> Number:
         t *= factor
         t += quotient.t * (1 + factor)
     may = quotient.may
-    if xp.any(share >= 1):
+    if not xp.within(share, 0.0, 1.0):
         lost = xp.filled(share >= 1, quotient.v)
         t = t.of(quotient.v) if isinstance(t, Share) else t
         t = xp.where(lost, xp.scalar(math.inf), t)

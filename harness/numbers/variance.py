@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
 from harness.numbers.backend import Array
-from harness.numbers.model import compound
+from harness.numbers.model import Model, compound
 from harness.numbers.number import (
     LOST,
     NAN,
@@ -24,12 +25,13 @@ from harness.numbers.reductions import any_flag, axis_of
 
 @dataclass(frozen=True)
 class Moments:
-    """What the error of a variance depends on, each [the reduced shape].
+    """What the error of a variance depends on under a model, each [the reduced shape].
 
     n: terms; scale: n / (n - correction); v: the variance; mean; mean_magnitude: of |x| + t; mean_square: of
     x², where the textbook form is claimed; largest: max |x| + t; deviation: mean |x - mean|; input_error: max t.
     """
 
+    model: Model
     n: int
     scale: float
     v: Array
@@ -39,6 +41,21 @@ class Moments:
     largest: Array
     deviation: Array
     input_error: Array
+
+    @functools.cached_property
+    def welford_error(self) -> Array:
+        """Laned Welford and Chan merges at depth d: ((1+u)^(d+10) - 1)·v + 4·D1·dl + dl² + underflow.
+
+        D1 = mean|x - μ|, dl = (d/2 + 12)u·max|x|: the error of a running mean, one u of it per step, which a
+        step halves on average, and the roundings of a step's difference and quotient.
+        """
+        model = self.model
+        depth = model.reduction_depth(self.n)
+        running = (depth / 2 + 12) * model.u * self.largest + model.underflow("divide")
+        relative = compound(depth + 10, model.u)
+        underflow = self.scale * model.underflow() + model.underflow("divide")
+        spread = self.scale * (4 * self.deviation * running + running * running)
+        return relative * self.v + spread + underflow
 
 
 def var(x: Number, dim: int, correction: int = 0, m: Moments | None = None) -> Number:
@@ -53,8 +70,12 @@ def var(x: Number, dim: int, correction: int = 0, m: Moments | None = None) -> N
     t = _claimed_error(x, m, _two_pass_error(x, m))
     may = None
     growth = 1 + model.growth(m.n)
-    squares = (m.v + t) * (m.n / m.scale)
-    over = (squares * growth >= model.overflow) | (m.mean_magnitude * m.n * growth >= model.overflow)
+    squares, magnitudes = (m.v + t) * (m.n / m.scale), m.mean_magnitude * m.n
+    limit = model.overflow / (growth * (1 + 2.0**-40))
+    plain = x.may is None and model.variance != "textbook"
+    if plain and xp.within(squares, 0.0, limit) and xp.within(magnitudes, 0.0, limit):
+        return settle(reading, m.v, t, nonnegative=True)
+    over = (squares * growth >= model.overflow) | (magnitudes * growth >= model.overflow)
     if model.variance == "textbook":
         over = over | (m.mean_square * m.n * growth >= model.overflow)
     if x.may is not None:
@@ -100,9 +121,11 @@ def _claimed_error(x: Number, m: Moments, two_pass: Array) -> Array:
     xp, model = x.reading.backend, x.reading.model
     t = two_pass
     if model.variance == "any":
-        t = xp.maximum(t, _welford_error(x, m))
+        t = xp.maximum(t, m.welford_error)
     if model.variance == "textbook":
         t = xp.maximum(t, _textbook_error(x, m))
+    if is_zero(m.input_error):
+        return t
     return t + 4 * m.scale * m.input_error * (m.deviation + m.input_error)
 
 
@@ -120,6 +143,7 @@ def moments(x: Number, dim: int, correction: int = 0) -> Moments:
     magnitude = abs(x.v) if is_zero(error) else abs(x.v) + error
     textbook = x.reading.model.variance == "textbook"
     return Moments(
+        model=x.reading.model,
         n=n,
         scale=max(n, 1) / max(n - correction, 1),
         v=xp.divide(squares, float(max(n - correction, 0))),
@@ -159,20 +183,6 @@ def _two_pass_relative(x: Number, m: Moments) -> float:
     for error in (compound(3, model.u), model.errors["divide"] * model.u):
         found = found + error + found * error
     return found
-
-
-def _welford_error(x: Number, m: Moments) -> Array:
-    """Laned Welford and Chan merges at depth d: ((1+u)^(d+10) - 1)·v + 4·D1·dl + dl² + underflow.
-
-    D1 = mean|x - μ|, dl = (d/2 + 12)u·max|x|: the error of a running mean, one u of it per step, which a
-    step halves on average, and the roundings of a step's difference and quotient.
-    """
-    model = x.reading.model
-    depth = model.reduction_depth(m.n)
-    running = (depth / 2 + 12) * model.u * m.largest + model.underflow("divide")
-    relative = compound(depth + 10, model.u)
-    underflow = m.scale * model.underflow() + model.underflow("divide")
-    return relative * m.v + m.scale * (4 * m.deviation * running + running * running) + underflow
 
 
 def _textbook_error(x: Number, m: Moments) -> Array:
