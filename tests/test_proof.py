@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,13 +12,15 @@ import torch
 import references
 from benchmarks.proof import CONTRACTS, READINGS, Found, compare
 from benchmarks.proof.__main__ import OUTPUTS, main
+from benchmarks.proof.launches import launches
 from harness import numbers
 from harness.contracts import Tensor, Whole, contract
-from harness.numbers import Number, double, double_backend, double_elementary
+from harness.numbers import Number, double, double_backend, double_elementary, read_float64
 from harness.numbers import number as rules
 from harness.numbers.backend import Float64
 from harness.numbers.double import Double
 from harness.numbers.model import Model
+from harness.numbers.number import LOST, UNSPECIFIED
 
 EVERY = pytest.mark.parametrize("name", CONTRACTS)
 BOTH = pytest.mark.parametrize("reading", READINGS)
@@ -42,6 +45,19 @@ def test_readings_lie_within_their_radius_on_many_outputs(name: str, reading: st
     found = proved(name, reading, OUTPUTS, seed=1)
     assert found.outside == 0, found.example
     assert found.compared >= OUTPUTS
+
+
+@EVERY
+def test_a_brief_reading_allows_no_more_than_the_whole(name: str) -> None:
+    """What is right by less than it is allowed is right: only then may a judge stop there."""
+    subject = getattr(references, name)
+    for launch in itertools.islice(launches(subject, read_float64, 0, seed=3), 12):
+        shapes = [None] * len(launch.contract.outputs)
+        given = (launch.contract.definition, launch.arguments, launch.model, shapes)
+        for brief, whole in zip(read_float64(*given, brief=True), read_float64(*given), strict=True):
+            known = (whole.may & (LOST | UNSPECIFIED)) == 0
+            assert bool((brief.t <= whole.t * (1 + 2.0**-30))[known].all())
+            assert torch.equal(torch.nan_to_num(brief.value[known]), torch.nan_to_num(whole.value[known]))
 
 
 @contract(
