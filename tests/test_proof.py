@@ -153,6 +153,12 @@ def test_a_rule_that_forgets_something_is_caught(monkeypatch: pytest.MonkeyPatch
     assert proved(name, "float64", 600).outside > 0
 
 
+def test_a_reading_that_allows_less_than_its_rules_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smaller of two errors where the larger is due: values are as they were."""
+    monkeypatch.setattr(Float64, "maximum", Float64.minimum)
+    assert proved("var", "float64", 300).outside > 0
+
+
 def test_sums_in_float32_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Float64, "sum", lambda self, a, dim: a.float().sum(dim, keepdim=True).double())
     assert proved("sum", "float64", 300).outside > 0

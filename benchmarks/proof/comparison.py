@@ -1,4 +1,4 @@
-"""A reading of a definition held against the same definition at 300 bits of mpmath."""
+"""A reading of a definition held against the same definition at 300 bits of mpmath: its values, and what it allows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch
 from benchmarks.proof.launches import Launch, Read, launches
 from harness import oracle
 from harness.contracts import Contract
+from harness.formats import FLOAT64
 from harness.numbers import Answer, read_double, read_float64
 from harness.numbers.backend import Multiprecision
 from harness.numbers.double import Double
@@ -28,9 +29,13 @@ READINGS: dict[str, Read] = {"float64": read_float64, "double-double": read_doub
 PATIENCE = 40
 """How many times as many outputs are looked at as are to be compared, before a contract is given up."""
 
+ERRORS_OF_ERRORS, UNDERFLOWS = 2.0**-30, 8 * FLOAT64.eta
+"""What float64 may lose of an allowed error: a share of it and, as every operation that may underflow is allowed a
+whole eta and errs by half of one, some of those."""
+
 
 class Values(Multiprecision):
-    """mpmath numbers whose magnitudes, which errors are made of, are floats: only values are asked for."""
+    """mpmath numbers whose magnitudes, which allowed errors are made of, are floats: of those few digits are asked."""
 
     def __init__(self) -> None:
         super().__init__(BITS)
@@ -45,8 +50,9 @@ WIDE = Values()
 
 @dataclass
 class Found:
-    """What a comparison found: outputs compared; lost, which go up a tier; open, where anything is right,
-    or all that t spans; outside the radius; the largest error in it; example: the first outside, in words."""
+    """What a comparison found: outputs compared; lost, which go up a tier; open, where anything is right, or all
+    that t spans; outside the radius, or allowed less than the same rules allow at 300 bits; the largest error in the
+    radius; example: the first outside, in words."""
 
     compared: int = 0
     lost: int = 0
@@ -66,45 +72,50 @@ def compare(contract: Contract, reading: str, outputs: int, seed: int = 0) -> Fo
     tier, read, found = oracle.TIERS.index(reading), READINGS[reading], Found()
     for launch in launches(contract, read, tier, seed):
         if oracle.first_tier(launch.model, terms(launch.arguments.values())) <= tier:
-            for output, pair in zip(launch.contract.outputs, _both(launch, read), strict=True):
-                _count(found, *pair, f"{output.name} of launch {launch.number}, seed {seed}")
+            for output, three in zip(launch.contract.outputs, _both(launch, read), strict=True):
+                _count(found, *three, f"{output.name} of launch {launch.number}, seed {seed}")
         if found.compared >= outputs or found.outputs >= PATIENCE * outputs:
             return found
     raise AssertionError("launches are endless")
 
 
-def _both(launch: Launch, read: Read) -> Iterator[tuple[Answer, np.ndarray]]:
-    """The answers of a reading, and the same definition's values at 300 bits."""
+def _both(launch: Launch, read: Read) -> Iterator[tuple[Answer, np.ndarray, np.ndarray]]:
+    """The answers of a reading, and the same definition's values and allowed errors at 300 bits."""
     definition, count = launch.contract.definition, len(launch.contract.outputs)
     with np.errstate(all="ignore"):
         numbers = _evaluate(definition, launch.arguments, Reading(WIDE, launch.model), count)
     answers = read(definition, launch.arguments, launch.model, [None] * count)
     for answer, number in zip(answers, numbers, strict=True):
-        yield answer, np.asarray(number.v).reshape(tuple(answer.t.shape))
+        shape, v = tuple(answer.t.shape), np.asarray(number.v)
+        yield answer, v.reshape(shape), WIDE.filled(number.t, v).reshape(shape)
 
 
-def _count(found: Found, answer: Answer, exact: np.ndarray, where: str) -> None:
+def _count(found: Found, answer: Answer, exact: np.ndarray, allowed: np.ndarray, where: str) -> None:
     value = answer.value
     high, low = (value.hi, value.lo) if isinstance(value, Double) else (value, torch.zeros_like(value))
     share = _CONTEXT.mpf(answer.radius) / (1 + _CONTEXT.mpf(answer.radius))
     columns = (high, low, answer.t, answer.may)
-    rows = zip(*(column.reshape(-1).tolist() for column in columns), exact.flat, strict=True)
-    for place, (h, l, t, may, right) in enumerate(rows):
+    rows = zip(*(column.reshape(-1).tolist() for column in columns), exact.flat, allowed.flat, strict=True)
+    for place, (h, l, t, may, right, least) in enumerate(rows):
         if may & LOST:
             found.lost += 1
-        elif may & UNSPECIFIED or math.isinf(t):
+            continue
+        if may & UNSPECIFIED or math.isinf(t):
             found.open += 1
-        else:
-            radius = t if may & SPANNED else t * share
-            found.compared += not may & SPANNED
-            found.open += bool(may & SPANNED)
-            ratio = 0.0 if may & _kind(right) else _ratio(h, l, radius, right)
-            found.largest = max(found.largest, ratio)
-            if not ratio <= 1:
-                found.outside += 1
-                exactly = mpmath.nstr(right, 40)
-                shown = f"element {place} of {where}: {h!r} + {l!r}, exactly {exactly}, t {t:.4g}"
-                found.example = found.example or shown
+            continue
+        spanned = bool(may & SPANNED)
+        found.open, found.compared = found.open + spanned, found.compared + (not spanned)
+        ratio = 0.0 if may & _kind(right) else _ratio(h, l, t if spanned else t * share, right)
+        found.largest = max(found.largest, 0.0 if spanned else ratio)
+        enough = t * (1 + ERRORS_OF_ERRORS) + UNDERFLOWS
+        short = math.isfinite(h) and not spanned and enough < least < math.inf
+        if short or not ratio <= 1:
+            found.outside += 1
+            value, error = (
+                f"{h!r} + {l!r}, exactly {mpmath.nstr(right, 40)}",
+                f"t {t:.4g}, exactly {float(least):.4g}",
+            )
+            found.example = found.example or f"element {place} of {where}: {value}; {error}"
 
 
 def _kind(right: mpmath.mpf) -> int:
