@@ -38,8 +38,8 @@ def attention_parts(
     inside = row < G * S
     h = head * G + row // S
     i = row % S
-    d = tl.arange(0, BLOCK_D)
-    dv = tl.arange(0, BLOCK_DV)
+    d = tl.arange(0, BLOCK_D).to(tl.int64)
+    dv = tl.arange(0, BLOCK_DV).to(tl.int64)
     q_row = q_ptr + b * stride_qb + h * stride_qh + i.to(tl.int64) * stride_qs
     q = tl.load(q_row[:, None] + d[None, :] * stride_qd, mask=inside[:, None] & (d < D)[None, :], other=0.0)
     k_head = k_ptr + b * stride_kb + head * stride_kh
@@ -79,7 +79,7 @@ def attention_merge(
     PARTS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_DV: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
-    dv = tl.arange(0, BLOCK_DV)
+    dv = tl.arange(0, BLOCK_DV).to(tl.int64)
     inside = (row < rows)[:, None] & (dv < DV)[None, :]
     highest = tl.full([BLOCK_M], -float("inf"), tl.float32)
     for s in range(PARTS):

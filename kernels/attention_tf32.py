@@ -42,8 +42,8 @@ def attention_tf32_tiles(
     b = (tl.program_id(2)).to(tl.int64)
     h = (tl.program_id(1)).to(tl.int64)
     i = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    d = tl.arange(0, BLOCK_D)
-    dv = tl.arange(0, BLOCK_DV)
+    d = tl.arange(0, BLOCK_D).to(tl.int64)
+    dv = tl.arange(0, BLOCK_DV).to(tl.int64)
     q_tile = (
         q_ptr + b * stride_qb + h * stride_qh + i[:, None].to(tl.int64) * stride_qs + d[None, :] * stride_qd
     )

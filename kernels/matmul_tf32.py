@@ -25,6 +25,7 @@ def matmul_tf32_tiles(
     m = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     n = tl.program_id(1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     k = tl.arange(0, BLOCK_K).to(tl.int64)
+    ahead = tl.full((), BLOCK_K, tl.int64)
     a_tile = a_ptr + m[:, None] * stride_am + k[None, :] * stride_ak
     b_tile = b_ptr + k[:, None] * stride_bk + n[None, :] * stride_bn
     acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
@@ -33,8 +34,8 @@ def matmul_tf32_tiles(
         a = tl.load(a_tile, mask=(m < M)[:, None] & left[None, :], other=0.0)
         b = tl.load(b_tile, mask=left[:, None] & (n < N)[None, :], other=0.0)
         acc = tl.dot(a, b, acc, input_precision="tf32")
-        a_tile += BLOCK_K * stride_ak
-        b_tile += BLOCK_K * stride_bk
+        a_tile += ahead * stride_ak
+        b_tile += ahead * stride_bk
     tl.store(out_ptr + m[:, None] * N + n[None, :], acc, mask=(m < M)[:, None] & (n < N)[None, :])
 
 
@@ -56,9 +57,9 @@ def matmul_tf32_tiles(
         # K = 40: columns 8 to 39 in place of 32 to 39
         "mask-of-the-first-tile": ("left = k < K - start", "left = k < K"),
         # K = 40: the first tile of b twice
-        "b-stands-still": ("        b_tile += BLOCK_K * stride_bk\n", ""),
+        "b-stands-still": ("        b_tile += ahead * stride_bk\n", ""),
         # b transposed
-        "advance-by-the-wrong-stride": ("b_tile += BLOCK_K * stride_bk", "b_tile += BLOCK_K * stride_bn"),
+        "advance-by-the-wrong-stride": ("b_tile += ahead * stride_bk", "b_tile += ahead * stride_bn"),
         # K = 64: the second tile is lost
         "one-tile-short": ("range(0, K, BLOCK_K)", "range(0, tl.maximum(K - BLOCK_K, 1), BLOCK_K)"),
         # N = 17: the second column of tiles is never written
