@@ -544,15 +544,26 @@ def scan2(x: torch.Tensor, axis: int, warps: int) -> Callable[[str], torch.Tenso
     return run
 
 
-def dots(a: torch.Tensor, b: torch.Tensor, precision: str, imprecise: int | None, out: torch.dtype):
-    """a [blocks·16, K], b [K, 16]"""
+def dots(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    precision: str,
+    imprecise: int | None,
+    out: torch.dtype,
+    rows: int = 16,
+    warps: int = 4,
+):
+    """a [blocks·16, K], b [K, 16], in blocks of so many rows, the last filled up with zeros"""
 
     def run(device: str) -> torch.Tensor:
-        c = torch.zeros(len(a), 16, dtype=out, device=device)
-        dot_kernel[(len(a) // 16,)](
-            a.to(device), b.to(device), c, K=a.shape[1], PRECISION=precision, IMPRECISE=imprecise, M=16, N=16
-        )
-        return c
+        x = torch.zeros(-(-len(a) // rows) * rows, a.shape[1], dtype=a.dtype)
+        x[: len(a)] = a
+        c = torch.zeros(len(x), 16, dtype=out, device=device)
+        dot_kernel[(len(x) // rows,)](
+            x.to(device), b.to(device), c, K=a.shape[1], PRECISION=precision, IMPRECISE=imprecise, M=rows, N=16,
+            num_warps=warps,
+        )  # fmt: skip
+        return c[: len(a)]
 
     return run
 
@@ -583,72 +594,84 @@ DOTS = {
 }  # fmt: skip
 
 
+GROUPS = {"64": (64, 4), "128": (128, 4), "128 by 8": (128, 8)}
+"""Rows and warps of blocks whose fp8 dots four warps, or twice four, compute together (wgmma)."""
+
+
 def dot_probes() -> Iterator[Probe]:
     for name, (dtype, precision, imprecise) in DOTS.items():
-        K = 32
-        small = {"fp16": 14, "bf16": 40, "e4m3": 6, "e5m2": 14}.get(dtype, 40)
-        ones = torch.ones(K, 16)
-        scale = torch.zeros(K, 16)
-
-        def made(a: torch.Tensor, b: torch.Tensor, dtype=dtype, precision=precision, imprecise=imprecise):
-            return dots(a.to(NAMES[dtype]), b.float().to(NAMES[dtype]), precision, imprecise, torch.float32)
-
-        # Bits of the accumulator: 1, 2**-k, −1 in every placement of three positions; products, so that
-        # 2**-k may be smaller than the format's least value.
-        patterns, factors = [], []
-        for k in range(1, 2 * small):
-            half = min(k, small)
-            for order in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
-                row = [0.0] * K
-                for where, value in zip(order, (1.0, 2.0**-half, -1.0), strict=True):
-                    row[where * 5] = value
-                patterns.append(row)
-                factors.append((order[1] * 5, k - half))
-        a = padded(patterns, K)
-        outs = []
-        for rest in sorted({factor[1] for factor in factors}):
-            chosen = [at for at, factor in enumerate(factors) if factor[1] == rest]
-            for position in sorted({factors[at][0] for at in chosen}):
-                here = [at for at in chosen if factors[at][0] == position]
-                b = ones.clone()
-                b[position] = 2.0**-rest
-                outs.append((padded([patterns[at] for at in here], K), b))
-
-        def bits(device: str, outs=outs, made=made) -> torch.Tensor:
-            return torch.cat([made(a, b)(device)[:, 0] for a, b in outs])
-
-        del a, scale
-        yield Probe(f"dot bits {name}", bits)
-
-        # The order of additions (FPRev): a large number at i, its negative at j, a unit elsewhere.
-        large, unit = {
-            "e4m3": (256.0, 2.0**-9),
-            "e5m2": (2.0**14, 2.0**-14),
-            "fp16": (2.0**15, 2.0**-14),
-        }.get(dtype, (2.0**30, 1.0))
-        patterns = []
-        for i in range(K):
-            for j in range(i + 1, K):
-                row = [unit] * K
-                row[i], row[j] = large, -large
-                patterns.append(row)
-        yield Probe(f"dot order {name}", made(padded(patterns, K), ones))
-
-        # What is kept of the inputs.
-        values = [1 + 2.0**-k for k in range(1, 24)] + [
-            1 + 2.0**-11 + 2.0**-12,
-            1 + 3 * 2.0**-11,
-            -(1 + 2.0**-11),
-        ]
-        yield Probe(f"dot inputs {name}", made(padded([[value] for value in values], K), ones))
-        for k in (16, 32, 64, 128):
-            if dtype in ("e4m3", "e5m2") and k < 32:
-                continue
-            x = normal((32, k), 70 + k).to(NAMES[dtype])
-            y = normal((k, 16), 80 + k).to(NAMES[dtype])
-            yield Probe(f"dot random {name} K={k}", dots(x, y, precision, imprecise, torch.float32))
+        yield from dot_probes_of(name, dtype, precision, imprecise, 16, 4)
+    for group, (rows, warps) in GROUPS.items():
+        for name in ("e4m3", "e4m3 32", "e4m3 precise", "e5m2"):
+            yield from dot_probes_of(f"{name} rows={group}", *DOTS[name], rows, warps)
     x, y = normal((32, 64), 91).half(), normal((64, 16), 92).half()
     yield Probe("dot random fp16 into fp16", dots(x, y, "ieee", None, torch.float16))
+
+
+def dot_probes_of(
+    name: str, dtype: str, precision: str, imprecise: int | None, rows: int, warps: int
+) -> Iterator[Probe]:
+    K = 32
+    small = {"fp16": 14, "bf16": 40, "e4m3": 6, "e5m2": 14}.get(dtype, 40)
+    ones = torch.ones(K, 16)
+
+    def made(a: torch.Tensor, b: torch.Tensor):
+        x, y = a.to(NAMES[dtype]), b.float().to(NAMES[dtype])
+        return dots(x, y, precision, imprecise, torch.float32, rows, warps)
+
+    # Bits of the accumulator: 1, 2**-k, −1 in every placement of three positions; products, so that
+    # 2**-k may be smaller than the format's least value.
+    patterns, factors = [], []
+    for k in range(1, 2 * small):
+        half = min(k, small)
+        for order in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
+            row = [0.0] * K
+            for where, value in zip(order, (1.0, 2.0**-half, -1.0), strict=True):
+                row[where * 5] = value
+            patterns.append(row)
+            factors.append((order[1] * 5, k - half))
+    outs = []
+    for rest in sorted({factor[1] for factor in factors}):
+        chosen = [at for at, factor in enumerate(factors) if factor[1] == rest]
+        for position in sorted({factors[at][0] for at in chosen}):
+            here = [at for at in chosen if factors[at][0] == position]
+            b = ones.clone()
+            b[position] = 2.0**-rest
+            outs.append((padded([patterns[at] for at in here], K), b))
+
+    def bits(device: str) -> torch.Tensor:
+        return torch.cat([made(a, b)(device)[:, 0] for a, b in outs])
+
+    yield Probe(f"dot bits {name}", bits)
+
+    # The order of additions (FPRev): a large number at i, its negative at j, a unit elsewhere.
+    large, unit = {
+        "e4m3": (256.0, 2.0**-9),
+        "e5m2": (2.0**14, 2.0**-14),
+        "fp16": (2.0**15, 2.0**-14),
+    }.get(dtype, (2.0**30, 1.0))
+    patterns = []
+    for i in range(K):
+        for j in range(i + 1, K):
+            row = [unit] * K
+            row[i], row[j] = large, -large
+            patterns.append(row)
+    yield Probe(f"dot order {name}", made(padded(patterns, K), ones))
+
+    # What is kept of the inputs.
+    values = [1 + 2.0**-k for k in range(1, 24)] + [
+        1 + 2.0**-11 + 2.0**-12,
+        1 + 3 * 2.0**-11,
+        -(1 + 2.0**-11),
+    ]
+    yield Probe(f"dot inputs {name}", made(padded([[value] for value in values], K), ones))
+    for k in (16, 32, 64, 128):
+        if dtype in ("e4m3", "e5m2") and k < 32:
+            continue
+        x = normal((32, k), 70 + k).to(NAMES[dtype])
+        y = normal((k, 16), 80 + k).to(NAMES[dtype])
+        run = dots(x, y, precision, imprecise, torch.float32, rows, warps)
+        yield Probe(f"dot random {name} K={k}", run)
 
 
 def probes() -> Iterator[Probe]:
