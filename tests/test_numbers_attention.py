@@ -13,6 +13,7 @@ import torch
 from attending import SCALE, Form, Held, chain, data, exact, mask, scale_after, scale_before, scale_both
 from emulation import Unit
 from judging import Array, Truth, attack, narrower, rejected
+from torch.nn import functional
 
 import references
 from harness.arithmetic import Arithmetic
@@ -235,6 +236,16 @@ def test_overflow_adds_answers() -> None:
     assert answer_to([0.0], [1.0, 1.0, 1.0], [huge, huge, huge])[1] == [PINF | NAN, 0]
     assert answer_to([0.0], [1.0, 1.0, 1.0], [-huge, -huge, 1.0])[1] == [NINF | NAN, 0]
     assert answer_to([0.0], [1.0], [huge])[1] == [0, 0]
+
+
+def test_a_masked_score_that_overflows_may_leave_nan() -> None:
+    """PyTorch's scaled_dot_product_attention adds -inf to +inf; below every number there is nothing to add."""
+    big = 2.0**64
+    assert answer_to([big], [1.0, big], [3.0, 4.0], causal="top-left") == ([3, big], [NAN, NAN])
+    assert answer_to([big], [1.0, -big], [3.0, 4.0], causal="top-left")[1] == [0, 0]
+    q, k, v = (torch.tensor(x).reshape(1, 1, -1, 1) for x in ([big], [1.0, big], [3.0, 4.0]))
+    mask = torch.tensor([[True, False]])
+    assert functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0).isnan().all()
 
 
 def test_a_truth_is_what_it_says() -> None:

@@ -100,7 +100,9 @@ def softmax_average(
     A brief reading leaves the errors of the weights and of TF32's operands out.
 
     Where the running numerator may overflow, ±inf and NaN are right too; where a score may be +inf, or the
-    largest -inf, anything. A row of scores that are all -inf gives 0, as PyTorch's, or NaN, as the formula.
+    largest -inf, anything; where the score of a key that is masked may be +inf, NaN, since PyTorch adds -inf
+    to it (scaled_dot_product_attention). A row of scores that are all -inf gives 0, as PyTorch's, or NaN, as the
+    formula.
 
     Where max|vⱼ - O| takes the place of the sum, the reading's own weights may be as wrong as a kernel's: its O
     is one of the hull of the vⱼ, all of which t spans.
@@ -265,6 +267,8 @@ def _weights(z: Number, where: Array | None, cast: float = 0.0) -> _Weights:
     unsure = nothing & xp.any_along(visible, axis)
     may = xp.flags(unsure, NAN) if xp.any(unsure) else None
     scores = _in_base_2(z)
+    if where is not None:
+        may = _added(scores, where, axis, may)
     if scores.may is not None:
         may = joined(may, _row_flags(scores, visible, found, dz, axis))
         vanishing = visible & ((scores.may & NINF) != 0)
@@ -308,6 +312,16 @@ def _plain_weights(z: Number, cast: float) -> _Weights | None:
     error += (_rescalings(z) + 1) * model.underflow("exp")
     total = xp.sum(w, axis)
     return _Weights(None, largest, w, error, total, xp.sum(error, axis), most, total < 0, None)
+
+
+def _added(z: Number, where: Array, axis: int, may: Array | None) -> Array | None:
+    """NaN too for a row with a masked key whose score may be +inf or NaN: what adding -inf to it gives."""
+    xp = z.reading.backend
+    open_ = (z.v == math.inf) | xp.isnan(z.v)
+    if z.may is not None:
+        open_ = open_ | ((z.may & (PINF | NAN | UNSPECIFIED)) != 0)
+    found = xp.any_along(open_ & ~where, axis)
+    return joined(may, xp.flags(found, NAN)) if xp.any(found) else may
 
 
 def _in_base_2(z: Number) -> Number:
