@@ -131,11 +131,13 @@ def sgd(
 
 @contract(
     args={
-        "grads": Tensor("*shape", many="count", families=("nan-at", *_GRADIENTS, "near-overflow", "inf-at")),
+        "grads": Tensor(
+            "k@ *rest", many="count", families=("near-overflow", "nan-at", *_GRADIENTS, "inf-at")
+        ),
         "scale": (65536.0, 1.0, 3.0, 2.0**-20, 1024.0),
     },
     returns=(
-        Output("*shape", name="grads", argument="grads", many="count"),
+        Output("k@ *rest", name="grads", argument="grads", many="count"),
         Output("", kind="exact", dtype="bool", name="found_inf"),
     ),
     given=("grads",),
