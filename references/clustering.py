@@ -74,7 +74,7 @@ _VECTORS = (
     returns=Output("N", kind="choice", dtype="int64"),
     rows="N",
     nonempty=("K",),
-    sizes={"K": (17, 33, 5, 64, 100, 16, 7, 31, 9, 48, 2, 65, 1)},
+    sizes={"K": (17, 33, 5, 257, 64, 100, 16, 7, 129, 31, 9, 48, 2, 65, 1)},
 )
 def kmeans_assign(x: Number, codebook: Number) -> Number:
     """The squared distances Σ(x - c)² [N, K], whose least the index of each row of x [N, D] names.

@@ -74,6 +74,7 @@ _RIGHT = (
     "whole-small",
     "whole-extremes",
     "whole-ascending",
+    "whole-large",
 )
 """Families of the right operand: most are dense, so that few products are 0 whatever the left one is."""
 

@@ -416,10 +416,9 @@ def test_some_launches_are_square() -> None:
     assert any(len(shape) > 2 and len(set(shape)) == 1 and shape[0] > 2 for shape in drawn)  # type: ignore[arg-type, index]
 
 
-def drawn_cases(contract: Contract, fmt: str, count: int) -> list[Case]:
-    return list(
-        itertools.islice(drawn(contract, format_of(fmt), narrowed(contract, Domain()), seed=0), count)
-    )
+def drawn_cases(contract: Contract, fmt: str, count: int, seed: int = 0) -> list[Case]:
+    found = drawn(contract, format_of(fmt), narrowed(contract, Domain()), seed=seed)
+    return list(itertools.islice(found, count))
 
 
 def test_planes_are_padded_soon() -> None:
@@ -483,7 +482,10 @@ def test_a_launch_of_one_situation_has_rows_of_many_families(seed: int) -> None:
         masked += case.sizes["V"] > 128 and whole.any()  # type: ignore[operator]
     assert masked
     drawn_mixed = [
-        case for case in drawn_cases(contract, "float32", 60) if len(parts(families(case, "logits"))) > 1
+        case
+        for number in range(3)
+        for case in drawn_cases(contract, "float32", 60, number)
+        if len(parts(families(case, "logits"))) > 1
     ]
     assert len(drawn_mixed) >= 5
 
@@ -540,6 +542,45 @@ def test_products_of_two_tensors_have_several_tiles() -> None:
         assert sum(s["M"] > 16 and s["N"] > 16 for s in shapes) >= 4  # type: ignore[operator]
         assert any(s["M"] > 64 and s["N"] > 16 for s in shapes)  # type: ignore[operator]
         assert any(s["N"] > 64 and s["M"] > 16 for s in shapes)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("contract", [references.matmul, references.bmm, references.addmm])
+def test_products_have_tiles_of_128_along_both_axes(contract: Contract) -> None:
+    """A grid that is right for one row or column of tiles, and an index of 16 bits, show in no smaller one."""
+    for seed in range(3):
+        sides = [case.sizes for case in first_cases(contract, "bfloat16", 20, seed=seed)]
+        assert any(min(s["M"], s["N"]) > 256 and s["M"] * s["N"] > 65_536 for s in sides)  # type: ignore[operator, type-var]
+
+
+def test_attention_has_several_tiles_of_128_queries_and_keys_and_wide_heads() -> None:
+    for seed in range(3):
+        met = first_cases(references.attention, "bfloat16", 20, seed=seed)
+        long = [case for case in met if case.sizes["S"] > 128 and case.sizes["T"] > 128]  # type: ignore[operator]
+        assert {case.scalars["causal"] for case in long} - {None}
+        assert {case.scalars["window"] for case in long} - {None}
+        wide = [case for case in met if case.sizes["D"] >= 128 and case.sizes["T"] > 1]  # type: ignore[operator]
+        assert wide and any(case.scalars["scale"] != 1 for case in wide)
+
+
+def test_codebooks_have_several_tiles_of_128() -> None:
+    met = first_cases(references.kmeans_assign, "bfloat16", 20)
+    assert sum(case.sizes["K"] > 128 and case.sizes["D"] > 0 for case in met) >= 2  # type: ignore[operator]
+
+
+def test_one_row_of_keys_or_values_beside_long_queries_is_not_flat() -> None:
+    """Where all keys, or values, are alike, it does not show which of them a query sees."""
+    beside = []
+    for seed in range(4):
+        for case in first_cases(references.attention, "bfloat16", 20, seed=seed):
+            if case.sizes["S"] > 128 and case.sizes["B"] == case.sizes["Hkv"] == 1:  # type: ignore[operator]
+                beside += [families(case, name) for name in "kv"]
+    assert len(beside) >= 20 and not set().union(*beside) & {"equal", "zeros", "identical-vectors"}
+
+
+def test_very_long_products_of_integers_leave_24_bits() -> None:
+    met = first_cases(references.matmul, "int8", 20)
+    both = [[families(case, name) for name in "ab"] for case in met if case.sizes["K"] > 2000]  # type: ignore[operator]
+    assert any(all("whole-large" in found for found in pair) for pair in both)
 
 
 @pytest.mark.parametrize("contract", [norm, matmul, group_norm, grouped_attention, rope, adam])

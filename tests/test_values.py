@@ -397,13 +397,23 @@ def test_vectors_follow_their_patterns() -> None:
     rising = vectors("ascending-vectors", step=1.0)
     assert np.allclose(rising, rising[0] * np.arange(1, 11)[:, None])
     assert (np.diff(rising @ rising[0]) > 0).all()
-    assert same(vectors("one-hot-vectors", permuted=0, height=1.0), np.eye(6)[np.arange(10) % 6])
+    laps = np.where(np.arange(10) < 6, 1.0, 2.0)[:, None]
+    assert same(vectors("one-hot-vectors", permuted=0, height=1.0), laps * np.eye(6)[np.arange(10) % 6])
     permuted = vectors("one-hot-vectors", permuted=1, height=16.0)
-    assert (permuted.sum(axis=1) == 16).all() and (permuted[:6].sum(axis=0) == 16).all()
+    assert (permuted.sum(axis=1) == 16 * laps[:, 0]).all() and (permuted[:6].sum(axis=0) == 16).all()
     assert not same(permuted[:6], 16 * np.eye(6))
     assert same(vectors("numbered-vectors", start=0), np.repeat(np.arange(10.0), 6).reshape(10, 6))
     factors = np.abs(vectors("factor-vectors", spread=8)).mean(axis=1)
     assert np.log2(factors.max() / factors.min()) > 4
+
+
+def test_products_of_large_integers_need_more_than_24_bits() -> None:
+    """4097 of them in float32 lose what an int32 keeps; a range of two or three numbers has them too."""
+    row = raw_row(int8_matmul, "whole-large", 3, 4097, Range("int8", -128, 128), {})
+    assert (row % 2 == 1).all() and row.min() >= 96 and row.max() == 127 and len(set(row)) > 8
+    exact = int((row * row).sum())
+    assert exact > 2**24 and float(np.float32(exact)) != exact
+    assert set(raw_row(cross_entropy, "whole-large", 3, 50, Range("int64", 0, 3), {})) == {2.0}
 
 
 def test_masked_blocks_before_very_negative_values() -> None:

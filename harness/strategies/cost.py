@@ -114,7 +114,7 @@ def afford(
     """Shorten sizes until the launch fits the budget and the domain's max_elements.
 
     First the row axes, down to a few rows, then what is neither row axis nor main, down to a few elements,
-    then sizes with allowed values. ``long`` admits the rare launches of few long rows.
+    then sizes with allowed values, a main one last. ``long`` admits the rare launches of few long rows.
     """
     whole = contract.at(fitted.sizes)
     slots = tensor_slots(whole, fitted.sizes, fitted.scalars)
@@ -147,9 +147,10 @@ def afford(
         pools = (
             row if prod(now[slot] for slot in everything if slot in rows) > 4 else [],
             [slot for slot in beside if now[slot] > 4],
-            [slot for slot in shorter if slot not in free],
+            [slot for slot in shorter if slot not in free and slot not in fitted.main],
             row,
             [slot for slot in fitted.main if slot in free and now[slot] > 8 and not long],
+            [slot for slot in shorter if slot not in free],
             beside,
             free,
             list(shorter),

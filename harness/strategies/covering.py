@@ -134,7 +134,8 @@ class Cover:
         rows = min(wish.rows, max(1, most // max(1, content)))
         tiles = self.product and number % 3 == 2 and 1 < wish.rows <= shapes.MANY_ROWS
         choice, main = wish.choice + 5 * self.seed, wish.main + self.seed
-        wish = replace(wish, choice=choice, main=main, plain=number % 6 == 1)
+        largest = (1 if number % 6 == 5 else 2 if number % 12 == 8 else 0) if self.product else 0
+        wish = replace(wish, choice=choice, main=main, plain=number % 6 == 1, largest=largest)
         return replace(wish, content=content, rows=rows, tiles=tiles)
 
     def _focus(self, number: int, grids: dict[str, Grid]) -> list[str]:
@@ -242,12 +243,23 @@ class Cover:
         return replace(row, params=((free[0].name, value), *row.params))
 
     def _companions(self, layout: Layout, cells: Grid, name: str, kind: str) -> list[Row]:
-        """Rows for a tensor beside the focus, of families of one kind in turn."""
+        """Rows for a tensor beside the focus, of families of one kind in turn.
+
+        Very long rows of integers begin with one that is decisive everywhere, as the focus does. One row alone is
+        no flat one: it would not show which of its elements were read.
+        """
         rows = []
         queue = self.tensors[name].by_kind[kind]
         count = min(max(contents.distinct_rows(layout, cells), 1), 6)
         n = contents.extent(layout, cells, count)
-        for _ in range(count):
+        whole = "whole" in self.tensors[name].pool.every[0].tags
+        if whole and n > VERY_LONG and (lead := self._everywhere(cells, name, n)):
+            rows.append(lead)
+        if count == 1 and cells.length > 1:
+            queue.rotate(
+                -next((at for at, demand in enumerate(queue) if "flat" not in demand.family.tags), 0)
+            )
+        for _ in range(count - len(rows)):
             row = queue[0].row(self._seed(), cells, self.domain, next(self.numbers), n=n)
             rows.append(row or Row(queue[0].family.name, self._seed(), max_abs_params(self.domain)))
             queue.rotate(-1)

@@ -39,9 +39,11 @@ class Wish:
     pack; axis: which of the admissible values the Dim scalars take, counted on past the end; choice: whose
     turn it is among the values of scalars and of sizes with allowed values; spread: how rows are divided
     among the row axes; spread and main: which content size is the main one; units: at least one row axis has
-    length 1; tiles: at least two row axes, where there are two, are longer than usual blocks; square: all
-    sizes that are free to be so have one length, as far as the budget admits it; plain: every Choice scalar
-    takes its first value.
+    length 1; tiles: at least two row axes, where there are two, are longer than usual blocks, and beside a
+    short content longer than the largest ones; largest: where row axes have allowed values, which of the sizes
+    that have them takes its largest, 1 the row axis that may be longest, 2 the longest of the others, 0 none;
+    square: all sizes that are free to be so have one length, as
+    far as the budget admits it; plain: every Choice scalar takes its first value.
     """
 
     content: int
@@ -53,6 +55,7 @@ class Wish:
     units: bool = False
     main: int = 0
     tiles: bool = False
+    largest: int = 0
     square: bool = False
     plain: bool = False
 
@@ -76,11 +79,16 @@ def fit(contract: Contract, domain: Domain, budget: Budget, wish: Wish) -> Fitte
     counts = {(count, 0) for count in whole.counts}
     fixed = {s for s in every if s in counts or (s[0].startswith("*") and domain.allowed_values(s[0][1:]))}
     lengths = {slot: length(sizes, slot) for slot in every if slot in fixed}
+    kept = _largest(domain, every, rows, wish.largest)
+    if wish.largest == 1 and kept:
+        wish = replace(wish, content=LONG_BESIDE[wish.choice // 6 % len(LONG_BESIDE)])
     for place, slot in enumerate(every):
         options = lengths_of(domain, slot)
         if options is not None and slot not in fixed:
             lengths[slot] = options[turn(wish.choice, len(scalars) + place, len(options))]
+            lengths[slot] = max(options) if slot in kept else lengths[slot]
     free = [slot for slot in every if slot not in lengths]
+    large = wish.tiles and wish.content <= SHALLOW and sum(slot in rows for slot in free) > 1
     single = [slot for slot in free if slot in rows] if len(rows) == len(every) else []
     main: tuple[AxisLabel, ...] = ()
     if wish.square and free:
@@ -100,9 +108,20 @@ def fit(contract: Contract, domain: Domain, budget: Budget, wish: Wish) -> Fitte
     for slot in lengths:
         if not may_be_empty(whole, slot, sizes, scalars) and slot not in fixed:
             lengths[slot] = max(1, lengths[slot])
-    fitted = Fitted(shapes.resized(sizes, lengths), scalars, main)
-    long = wish.content > budget.elements or wish.rows > MANY_ROWS
+    fitted = Fitted(shapes.resized(sizes, lengths), scalars, (*main, *kept))
+    long = wish.content > budget.elements or wish.rows > MANY_ROWS or large
     return afford(contract, domain, budget, fitted, rows, fixed, long=long)
+
+
+def _largest(
+    domain: Domain, every: Sequence[AxisLabel], rows: Sequence[AxisLabel], which: int
+) -> tuple[AxisLabel, ...]:
+    """The size with allowed values, of a row axis (``which`` 1) or not (2), that may be longest; none for 0."""
+    options = {slot: max(lengths_of(domain, slot) or (0,)) for slot in every}
+    if which == 0 or not any(options[slot] for slot in rows):
+        return ()
+    among = [slot for slot in every if options[slot] and (slot in rows) == (which == 1)]
+    return (max(among, key=lambda slot: options[slot]),) if among else ()
 
 
 def _side(content: int, budget: Budget, axes: int) -> int:
@@ -125,9 +144,20 @@ def _row_lengths(wish: Wish, rows: Sequence[AxisLabel], given: dict[AxisLabel, i
 TILES = ((33, 65), (17, 129), (65, 31), (130, 16))
 """Lengths of two row axes that take several tiles of usual blocks, the last of them not full."""
 
+LONG_BESIDE = (263, 200, 137)
+"""Contents beside the largest value of a row axis."""
+
+SHALLOW = 9
+"""Content beside which two row axes can be long at once."""
+
+LARGE_TILES = (257, 263)
+"""Lengths of two row axes that both take several tiles of 128, and more than 2**16 elements."""
+
 
 def _tiles(axes: int, wish: Wish) -> list[int]:
     """Two long row axes, the last two in most launches, and short ones."""
+    if wish.content <= SHALLOW:
+        return [*[1] * (axes - 2), *LARGE_TILES]
     lengths = [(1, 2)[(wish.spread + wish.choice) % 2]] * axes
     last = axes - 1 if wish.spread % 3 else wish.spread % axes
     lengths[last], lengths[last - 1] = TILES[wish.choice % len(TILES)]

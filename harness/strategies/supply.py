@@ -70,7 +70,8 @@ class Supply:
         if not families:
             return None
         listed = {family.name for family in self.pool.listed}
-        return Demand(families[number % 2 if not listed else int("decisive-factor" in listed)], "last")
+        which = number % 2 if not listed else int("decisive-factor" in listed)
+        return Demand(families[which % len(families)], "last")
 
     def labels(self, number: int, place: int, count: int, cells: Grid, seed: Callable[[], int]) -> list[Row]:
         """The rows of an integer tensor beside floating-point ones: all of one theme."""

@@ -14,7 +14,7 @@ from harness.values.counter import Floats, Stream
 TAGS = frozenset(
     {
         *("generic", "ordinary", "structured", "decisive", "cancellation", "range", "special", "exact"),
-        *("mild", "everywhere", "whole", "vectors", "poison"),
+        *("mild", "flat", "everywhere", "whole", "vectors", "poison"),
     }
 )
 
@@ -73,8 +73,8 @@ class Family:
     than any bound), *everywhere* (all typical positions do so at once), *cancellation* (results are small
     beside their bounds), *range* (extreme magnitudes), *special* (holds inf or NaN), *exact* (partial sums
     are exact in any order), *whole* (integers of the range of an integer tensor, which ``make`` gets in
-    place of ``fmt``), *vectors* (patterns along an inner axis), *poison* (used in place of other rows, never
-    drawn).
+    place of ``fmt``), *flat* (all elements, or vectors, alike: which of them was read does not show), *vectors*
+    (patterns along an inner axis), *poison* (used in place of other rows, never drawn).
     """
 
     name: str

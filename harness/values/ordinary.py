@@ -51,7 +51,7 @@ def wide(s: Stream, n: int, fmt: Format, scale: float) -> Floats:
     return s.normal(n) * scale
 
 
-@family("equal", "structured", params=(Param("value", (0.1, -0.1, 1 / 3, 0.001, 100.1)),))
+@family("equal", "structured", "flat", params=(Param("value", (0.1, -0.1, 1 / 3, 0.001, 100.1)),))
 def equal(s: Stream, n: int, fmt: Format, value: float) -> Floats:
     """One value with an awkward mantissa: every addition rounds the same way."""
     return np.full(n, value)

@@ -15,7 +15,7 @@ def unit(s: Stream, n: int, fmt: Format) -> Floats:
     return 2.0 * s.uniform(n) - 1.0
 
 
-@family("zeros", "structured", "exact")
+@family("zeros", "structured", "exact", "flat")
 def zeros(s: Stream, n: int, fmt: Format) -> Floats:
     """All +0.0: a variance, an amax or a second moment of 0."""
     return np.zeros(n)

@@ -33,7 +33,7 @@ def ascending_vectors(s: Stream, n: int, fmt: Format, inner: float, step: float)
     return s.normal(min(n, int(inner)))[place] * (step * (number + 1))
 
 
-@family("identical-vectors", "vectors", params=(INNER, Param("scale", (1.0, 8.0))))
+@family("identical-vectors", "vectors", "flat", params=(INNER, Param("scale", (1.0, 8.0))))
 def identical_vectors(s: Stream, n: int, fmt: Format, inner: float, scale: float) -> Floats:
     """The same vector over and over: equal scores, equal distances, ties."""
     _, place = _split(n, inner)
@@ -47,10 +47,14 @@ def identical_vectors(s: Stream, n: int, fmt: Format, inner: float, scale: float
     params=(INNER, Param("permuted", (0, 1)), Param("height", (1.0, 16.0))),
 )
 def one_hot_vectors(s: Stream, n: int, fmt: Format, inner: float, permuted: float, height: float) -> Floats:
-    """Vector j is 0 but for its j-th element (over again, or in random order): tags that sums keep apart."""
+    """Vector j is 0 but for its j-th element (over again, or in random order): tags that sums keep apart.
+
+    The height differs from one round to the next, so that keys a round apart are told apart too.
+    """
     number, place = _split(n, inner)
     order = np.argsort(s.uniform(int(inner), 3)) if permuted else np.arange(int(inner))
-    return np.where(place == order[number % int(inner)], height, 0.0)
+    lap, at = np.divmod(number, int(inner))
+    return np.where(place == order[at], height * (1 + lap % 4), 0.0)
 
 
 @family("numbered-vectors", "vectors", "exact", params=(INNER, Param("start", (0, 1))))

@@ -115,12 +115,19 @@ def decisive(s: Stream, n: int, of: Range, position: float) -> Floats:
     return place(np.full(n, float(max(of.low, min(0, of.high - 1)))), position, float(of.high - 1))
 
 
+@family("whole-large", "whole", "everywhere")
+def large(s: Stream, n: int, of: Range) -> Floats:
+    """The highest value and those of its parity in the upper quarter: in sums of products each bit counts."""
+    steps = max(1, (of.high - max(of.low, 0)) // 8)
+    return of.high - 1.0 - 2.0 * s.integers(n, 0, steps - 1)
+
+
 def _middle(s: Stream, n: int, of: Range) -> Floats:
     return np.full(n, of.planted[0] if of.planted else (of.low + of.high - 1) // 2, dtype=np.float64)
 
 
 WHOLE: dict[str, Family] = {
-    found.name: found for found in (uniform, small, ascending, equal, extremes, planted, decisive)
+    found.name: found for found in (uniform, small, ascending, equal, extremes, planted, decisive, large)
 }
 """The families of integer tensors by name, simplest first."""
 
