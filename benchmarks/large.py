@@ -167,10 +167,10 @@ ITEMS = {
 
 
 class Host:
-    """The largest resident memory of this process from now on, in bytes, sampled every few milliseconds."""
+    """The largest resident memory of this process from now on, beyond what it once was, in bytes, sampled."""
 
-    def __init__(self) -> None:
-        self.before = self.most = _resident()
+    def __init__(self, before: int) -> None:
+        self.before, self.most = before, _resident()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -198,14 +198,14 @@ def launches(name: str, device: str, elements: int) -> list[dict[str, Any]]:
     subject = make_subject(function, item.contract, device, dict(item.claims), given, 120.0)
     small = next(iter(cover(item.contract, item.format, given)))
     judged(subject, small)
-    found = []
+    found, resident = [], _resident()
     for case in whole(item.contract, item.format, given, elements=elements):
         if device != "cpu":
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated() if device != "cpu" else 0
-        host, start = Host(), time.perf_counter()
+        host, start = Host(resident), time.perf_counter()
         try:
             trial = judged(subject, case)
             failures = [f"{failure.check}: {failure.message}" for failure in trial.failures]
