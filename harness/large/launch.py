@@ -164,7 +164,7 @@ class _Run:
     def _count(self, piece: Piece) -> None:
         tally = self.trial.tally
         tally.situations += piece.rows
-        decisive = torch.zeros(piece.rows, dtype=torch.bool, device=piece.outputs[0].right.device)
+        decisive = torch.zeros(piece.rows, dtype=torch.bool)
         telling = torch.zeros_like(decisive)
         for judged in piece.outputs:
             tally.elements += judged.right.numel()
@@ -174,8 +174,8 @@ class _Run:
             if ratio > tally.largest_ratio:
                 tally.largest_ratio, tally.largest_ratio_case = ratio, self.case
             if judged.right.numel() % piece.rows == 0:
-                decisive |= judged.decisive.reshape(piece.rows, -1).any(1)
-                telling |= ~judged.only_zero.reshape(piece.rows, -1).all(1)
+                decisive |= judged.decisive.reshape(piece.rows, -1).any(1).cpu()
+                telling |= ~judged.only_zero.reshape(piece.rows, -1).all(1).cpu()
         tally.plain_situations += int(telling.sum())
         tally.decisive_situations += int((decisive & telling).sum())
 
