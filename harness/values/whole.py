@@ -119,7 +119,7 @@ def decisive(s: Stream, n: int, of: Range, position: float) -> Floats:
 def large(s: Stream, n: int, of: Range) -> Floats:
     """The highest value and those of its parity in the upper quarter: in sums of products each bit counts."""
     steps = max(1, (of.high - max(of.low, 0)) // 8)
-    return of.high - 1.0 - 2.0 * s.integers(n, 0, steps - 1)
+    return (of.high - 1 - 2 * s.integers(n, 0, steps - 1)).astype(np.float64)
 
 
 def _middle(s: Stream, n: int, of: Range) -> Floats:
