@@ -137,6 +137,16 @@ def test_what_vanishes_is_0_and_known() -> None:
     )
 
 
+def test_only_whole_numbers_leave_no_rest() -> None:
+    """-1e-30 leaves 1 - 1e-30, which is 1 in float64, and no 0."""
+    high = torch.tensor(
+        [3.0, -3.0, 0.0, 0.5, -1e-30, -1e-322, 1e-30, 2.0**60, 2.0**60, 1.0], dtype=torch.float64
+    )
+    low = torch.tensor([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.5, -1e-30], dtype=torch.float64)
+    whole = [True, True, True, False, False, False, False, True, False, False]
+    assert ((Double(high, low) % 1) == 0).tolist() == whole
+
+
 UNKNOWN = Double(
     torch.tensor([0.0, 1e-320, 1e-30, 1e-3, 0.25, 1.0, 3.0, 60.0, -0.25, -3.0, 1e300], dtype=torch.float64),
     torch.full((11,), math.nan, dtype=torch.float64),

@@ -138,11 +138,12 @@ class Double:
         return divide(_as_double(other, self), self)
 
     def __mod__(self, whole: int) -> Double:
-        """The rest of a division by 1, of either word's fraction."""
+        """The rest of a division by 1: that of the high word or, where that is whole, of the low one; 0 of whole
+        numbers alone, as a low word of less than half an ulp makes no other high word whole."""
         if whole != 1:
             raise TypeError("double-doubles know the rest of a division by 1 only")
-        rest = self.hi % 1 + self.lo % 1
-        return Double(rest % 1)
+        rest = self.hi % 1
+        return Double(torch.where(rest == 0, self.lo % 1, rest))
 
     def __lt__(self, other: Any) -> torch.Tensor:
         return _compared(self, other, torch.lt)
