@@ -34,8 +34,8 @@ REASONS = {
     "cross_entropy": (
         "A loss is a difference of two numbers that are computed apart: the bound has 5u for every exp and for "
         "log, as devices have (the CPU executor rounds them once), and the additions of any order, doubled for an "
-        "online form, of which a tree of depth log₂ V takes few. For 8 to 128 logits it is 11 to 46 u of the loss, "
-        "and 3 u under claims of depth 1 and of exp and log within 1u; a right kernel errs by about one."
+        "online form, of which a tree of depth log₂ V takes few. For 8 to 128 bell-shaped logits it is 11 to 46 u of "
+        "the loss, and 3 u under claims of depth 1 and of exp and log within 1u; a right kernel errs by about one."
     ),
     "matmul": (
         "An fp8 dot of K products may round K times, as a chain does. The CPU executor adds the products of one "
