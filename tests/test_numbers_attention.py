@@ -17,9 +17,9 @@ from torch.nn import functional
 
 import references
 from harness.arithmetic import Arithmetic
-from harness.formats import BFLOAT16, FLOAT16, FLOAT32, TF32, Format, round_to
+from harness.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, TF32, Format, round_to
 from harness.numbers import Model, read_double, read_exactly, read_float64
-from harness.numbers.number import NAN, NINF, PINF, SPANNED, UNSPECIFIED
+from harness.numbers.number import LOST, NAN, NINF, PINF, SPANNED, UNSPECIFIED
 
 FORMATS = (FLOAT32, FLOAT16, BFLOAT16)
 MISSES: list[int | str] = [0, 2, -2, "random"]
@@ -273,3 +273,12 @@ def test_scores_beyond_the_digits_of_the_reading_leave_all_that_the_values_span(
         assert bool(((value - found.t <= low) & (value + found.t >= high)).all())
     plain = read_float64(references.attention.definition, {**given, "q": q / 1e37}, kernel(), [None])[0]
     assert not bool((plain.may & SPANNED).any())
+
+
+def test_averages_whose_numerator_overflows_the_reading_are_lost() -> None:
+    """The sum of four values of 1.7e308 does; their average does not."""
+    zeros = torch.zeros(1, 1, 4, 2, dtype=torch.float64)
+    given = {"q": zeros[..., :1, :], "k": zeros, "v": torch.full((1, 1, 4, 1), 1.7e308, dtype=torch.float64)}
+    scalars = {"scale": 1.0, "causal": None, "window": None}
+    found = read_double(references.attention.definition, {**given, **scalars}, kernel(FLOAT64), [None])[0]
+    assert bool(((found.may & LOST) != 0).all())

@@ -163,7 +163,12 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
     may = _with_overflow(weights, v.v, t, limit, z)
     if xp.any(spanned):
         may = joined(may, xp.flags(spanned, SPANNED))
-    return settle(reading, value, t, may)
+
+    def finite_operands() -> Array:
+        every = ~xp.any_along(~xp.isfinite(v.v), len(v.shape) - 2)
+        return every & xp.isfinite(weights.total) & xp.isfinite(weights.largest)
+
+    return settle(reading, value, t, may, finite_operands=finite_operands)
 
 
 def _moved(weights: _Weights, v: Number, value: Array) -> tuple[Array, Array, Array, Array, Array]:
