@@ -715,3 +715,9 @@ def test_the_logarithm_of_what_cannot_be_negative_is_no_nan() -> None:
     answer = answered(lambda x: numbers.log(numbers.sum(x * x, -1)), model(FLOAT32), x=[1e-23, 0.0])
     assert allows(answer, -math.inf)
     assert not allows(answer, math.nan)
+
+
+def test_denominators_that_may_all_be_0_leave_everything_open() -> None:
+    x = torch.tensor([3.0, 5.0], dtype=torch.float64)
+    found = read_float64(lambda x: 1.0 / (x - x + 1.0 - 1.0), {"x": x}, model(), [None])[0]
+    assert ((found.may & UNSPECIFIED) != 0).tolist() == [True, True]

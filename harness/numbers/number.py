@@ -469,10 +469,9 @@ def _divide(a: Number, b: Number) -> Number:
         spread *= tb
         spread += ta
         spread = xp.divide(spread, smallest)
-        unsafe = None
-        if not xp.beyond(smallest, 0.0, FLOAT64.eta):
-            unsafe = (smallest <= 0) & (xp.filled(tb, b.v) > 0)
-        if unsafe is not None and xp.any(unsafe):
+        unsafe = smallest <= 0
+        if xp.any(unsafe):
+            unsafe = unsafe & (xp.filled(tb, b.v) > 0)
             spread = xp.where(unsafe, xp.scalar(math.inf), spread)
             may = joined(may, xp.flags(unsafe & xp.isfinite(a.v), UNSPECIFIED))
             may = may | xp.flags(unsafe & xp.isinf(a.v), PINF | NINF)
