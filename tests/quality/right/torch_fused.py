@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+import references
 from quality.contracts import (
     add_relu,
     add_rms_norm,
@@ -201,3 +202,21 @@ def quantize_nearest(x, scale):
 def quantize_clamped_first(x, scale):
     """A clamp at ±127 commutes with rounding."""
     return (x.float() / scale).clamp(-127, 127).round().to(torch.int8)
+
+
+@right(references.attention)
+def attention_of_pytorch(q, k, v, *, scale, causal, window):
+    """scaled_dot_product_attention in float32, which adds -inf to the scores; rows without a key are put to 0."""
+    i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])
+    distance = i + (k.shape[2] - q.shape[2] if causal == "bottom-right" else 0) - j
+    masked = causal is not None or window is not None
+    seen = (
+        (distance >= 0) & (distance < (window or 1 << 30))
+        if masked
+        else torch.ones_like(distance, dtype=torch.bool)
+    )
+    wide = [tensor.float() for tensor in (q, k, v)]
+    out = torch.nn.functional.scaled_dot_product_attention(
+        *wide, attn_mask=seen, scale=scale, enable_gqa=True
+    )
+    return torch.where(seen.any(-1)[:, None], out, 0.0).to(q.dtype)

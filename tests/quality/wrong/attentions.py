@@ -54,6 +54,34 @@ def attention_masked_by_a_finite_number(q, k, v, *, scale, causal, window):
     return (p @ v.double().repeat_interleave(q.shape[1] // v.shape[1], 1)).to(q.dtype)
 
 
+@wrong(references.attention, "accuracy", "special values", smallest=None)
+def attention_ends_as_the_first_tile(q, k, v, *, scale, causal, window):
+    """Tiles of 128 queries, of which each looks at as many keys as the first one sees."""
+    out = _attention(q, k, v, scale, causal, window, lambda p: p)
+    last = k.shape[2] - q.shape[2] if causal == "bottom-right" else 0
+    if causal and q.shape[2] > 128 and 0 < 128 + last < k.shape[2]:
+        scores = _scores(q, k, scale, causal, window)[..., : 128 + last]
+        p = torch.softmax(scores, -1).nan_to_num(0.0)
+        seen = v[:, :, : 128 + last].double().repeat_interleave(q.shape[1] // v.shape[1], 1)
+        out[:, :, 128:] = (p @ seen).to(q.dtype)[:, :, 128:]
+    return out
+
+
+@wrong(references.attention, "accuracy", "special values", smallest=None)
+def attention_of_wide_heads_in_halves(q, k, v, *, scale, causal, window):
+    """Heads of more than 96 are taken in two halves, the second of which is not scaled."""
+    if q.shape[3] > 96:
+        q = torch.cat([q[..., :64].double(), q[..., 64:].double() / scale], -1)
+    return _attention(q, k, v, scale, causal, window, lambda p: p).to(v.dtype)
+
+
+@wrong(references.attention, "accuracy", "special values", smallest=64)
+def attention_of_one_key_from_the_left(q, k, v, *, scale, causal, window):
+    """A window of 1 is aligned top-left whatever causal says."""
+    causal = "top-left" if window == 1 else causal
+    return _attention(q, k, v, scale, causal, window, lambda p: p)
+
+
 @wrong(picked_sum, "accuracy", "special values", bug="B76", smallest=4)
 def picked_sum_wraps_the_padding(x, index):
     """An index of -1 reads the last element."""

@@ -30,6 +30,13 @@ def quantize_int8_multiplies_by_the_inverse(x):
     return q.to(torch.int8), amax / 127.0
 
 
+@wrong(references.kmeans_assign, "accuracy", smallest=None)
+def kmeans_assign_within_a_tile(x, codebook):
+    """Tiles of 128 codes: the index of the nearest one within its tile."""
+    distance = (x.double()[:, None] - codebook.double()).square().sum(-1)
+    return distance.argmin(1) % 128
+
+
 @wrong(
     references.silu,
     "accuracy",

@@ -52,6 +52,24 @@ def matmul_with_rounded_partials(a, b):
     return parts[0] + parts[1]
 
 
+@wrong(references.matmul, "written", smallest=None)
+def matmul_on_a_grid_of_a_sum(a, b):
+    """Tiles of 128 x 128, one program for each row and column of tiles: right while there is one of either."""
+    rows, columns = -(-a.shape[0] // 128), -(-b.shape[1] // 128)
+    product = (a.double() @ b.double()).to(a.dtype)
+    out = torch.empty_like(product)
+    for program in range(rows + columns - 1 if rows and columns else 0):
+        m, n = program // columns * 128, program % columns * 128
+        out[m : m + 128, n : n + 128] = product[m : m + 128, n : n + 128]
+    return out
+
+
+@wrong(references.matmul, "accuracy", smallest=None, formats=("int8",))
+def matmul_of_int8_in_float32(a, b):
+    """A float32 accumulator, which holds every sum of 1040 products of int8 and no more."""
+    return (a.float() @ b.float()).to(torch.int32)
+
+
 @wrong(references.addmm, "special values", bug="B54", smallest=1)
 def addmm_tail_tiles_read_c(c, a, b, beta, alpha):
     """Full tiles leave c alone where beta is 0, the tiles at the edge multiply it: 0·NaN."""

@@ -30,6 +30,25 @@ def unscale_looks_at_scaled_gradients(grads, scale):
     return found
 
 
+@wrong(references.unscale, "accuracy", "special values", smallest=4)
+def unscale_walks_the_first_length(grads, scale):
+    """One count of elements, that of the first tensor, for all of the list."""
+    count = grads[0].numel()
+    for grad in grads:
+        divided = (grad.double() / scale).contiguous()
+        divided.view(-1)[count:] = grad.reshape(-1)[count:].double()
+        grad.copy_(divided)
+    return _found(grads)
+
+
+@wrong(references.unscale, "accuracy", smallest=8, formats=("float32",))
+def unscale_finds_an_infinite_sum(grads, scale):
+    """found_inf is that of the sum of all elements, which large finite ones overflow."""
+    for grad in grads:
+        grad.copy_(grad.double() / scale)
+    return any(not bool(grad.sum().isfinite()) for grad in grads)
+
+
 @wrong(references.sgd, "accuracy", bug="B86", smallest=2)
 def sgd_keeps_a_running_average(
     param, grad, momentum_buffer, *, step, lr, momentum, dampening, nesterov, weight_decay
