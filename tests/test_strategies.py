@@ -416,6 +416,16 @@ def test_some_launches_are_square() -> None:
     assert any(len(shape) > 2 and len(set(shape)) == 1 and shape[0] > 2 for shape in drawn)  # type: ignore[arg-type, index]
 
 
+def test_a_square_summand_is_a_bias_along_either_axis() -> None:
+    """Expanded along one axis, and multiplied by something: a kernel that takes the other one is found."""
+    for seed in range(3):
+        met = [
+            case for case in first_cases(references.addmm, "float16", 20, seed=seed) if case.scalars["beta"]
+        ]
+        square = [case for case in met if len(set(case.sizes.values())) == 1 and case.sizes["M"] > 1]  # type: ignore[operator]
+        assert any(case.tensors["c"].layout.expand for case in square)  # type: ignore[union-attr]
+
+
 def drawn_cases(contract: Contract, fmt: str, count: int, seed: int = 0) -> list[Case]:
     found = drawn(contract, format_of(fmt), narrowed(contract, Domain()), seed=seed)
     return list(itertools.islice(found, count))

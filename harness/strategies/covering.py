@@ -167,6 +167,10 @@ class Cover:
     def _layout(
         self, domain: Domain, launch: Launch, number: int, place: int, focus: bool, cells: Grid
     ) -> Layout:
+        if self.product and launch.wish.square and number > 0:
+            # What a kernel would tell apart by lengths it can tell by strides alone: a bias along either axis.
+            name, turn = ("broadcast", number // 2 + self.seed) if focus else ("transposed", number)
+            return contents.layout(domain, name, cells.shape, turn, cells.row_axes)
         if focus:
             rows = cells.row_axes if launch.turn % 2 == 0 else ()
             return contents.layout(domain, launch.layout, cells.shape, launch.turn + self.seed, rows)

@@ -79,6 +79,15 @@ def addmm_tail_tiles_read_c(c, a, b, beta, alpha):
     return (alpha * (a.double() @ b.double()) + scaled).to(c.dtype)
 
 
+@wrong(references.addmm, "accuracy", "special values", "layout", smallest=None)
+def addmm_takes_a_bias_along_the_rows(c, a, b, beta, alpha):
+    """An expanded c is taken for a bias of the rows wherever its length would fit."""
+    if c.shape[0] == c.shape[1] and c.stride(0) == 0:
+        c = c.mT
+    product = alpha * (a.double() @ b.double())
+    return (product if beta == 0 else product + beta * c.double()).to(c.dtype)
+
+
 @wrong(references.linear, "accuracy", bug="U06", smallest=2)
 def linear_adds_the_bias_on_every_rank(x, weight, bias, activation):
     """A row-parallel layer of two ranks, each of which adds the bias before their results are added."""
