@@ -129,6 +129,8 @@ class Cover:
             content = (257, 513, 129, 511, 251, 33)[number % 6]
         if self.product and content > MODERATE[-1] and number % 6 != 1:
             content = MODERATE[number % len(MODERATE)]
+        if self.product and content > VERY_LONG and content % 1024 == 0:
+            content -= 1  # the only one so long: no multiple of any block
         long = wish.rows > shapes.MANY_ROWS or content > self.budget.elements
         most = self.budget.long if long else self.budget.elements
         rows = min(wish.rows, max(1, most // max(1, content)))
@@ -197,7 +199,9 @@ class Cover:
             count = min(count, max(1, wish.rows))
         n = contents.extent(layout, cells, count)
         for number in range(count):
-            leads = number == 0 and (count > 1 if n > VERY_LONG else wish.rows == 1 and n > LONG)
+            # Of a long sum of products a few terms are less than its error, but for such as are nearly all of it.
+            several = count > 1 or self.product
+            leads = number == 0 and (several if n > VERY_LONG else wish.rows == 1 and n > LONG)
             row = self._everywhere(cells, name, n) if leads and cells.content_axes else None
             row = row or self._take(cells, name, n, at_edges=n > LONG and number % 3 == 1)
             row = row or self._take(cells, name, n)
@@ -250,7 +254,7 @@ class Cover:
         """Rows for a tensor beside the focus, of families of one kind in turn.
 
         Very long rows of integers begin with one that is decisive everywhere, as the focus does. One row alone is
-        no flat one: it would not show which of its elements were read.
+        no flat one: it would not show which of its elements were read; and a dense one beside very long rows.
         """
         rows = []
         queue = self.tensors[name].by_kind[kind]
@@ -263,6 +267,8 @@ class Cover:
             queue.rotate(
                 -next((at for at, demand in enumerate(queue) if "flat" not in demand.family.tags), 0)
             )
+        if count == 1 and n > VERY_LONG and self.product and self.tensors[self.first].everywhere(0):
+            rows += [Row(f.name, self._seed(), max_abs_params(self.domain)) for f in self.tensors[name].dense]
         for _ in range(count - len(rows)):
             row = queue[0].row(self._seed(), cells, self.domain, next(self.numbers), n=n)
             rows.append(row or Row(queue[0].family.name, self._seed(), max_abs_params(self.domain)))

@@ -28,6 +28,9 @@ TELLING: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = (
 )
 """What a tensor beside the focus holds first where it is not ordinary: a bias, or a weight, that decides."""
 
+DENSE = "positive"
+"""The family whose elements are all of one size and sign."""
+
 SHORT = 8
 """Rows of integers up to which counting goes on from row to row."""
 
@@ -72,6 +75,11 @@ class Supply:
         listed = {family.name for family in self.pool.listed}
         which = number % 2 if not listed else int("decisive-factor" in listed)
         return Demand(families[which % len(families)], "last")
+
+    @property
+    def dense(self) -> list[Family]:
+        """The family without zeros or small numbers, if the tensor has it: no factor hides another."""
+        return [family for family in self.pool.every if family.name == DENSE][:1]
 
     def labels(self, number: int, place: int, count: int, cells: Grid, seed: Callable[[], int]) -> list[Row]:
         """The rows of an integer tensor beside floating-point ones: all of one theme."""
