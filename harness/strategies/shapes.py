@@ -59,6 +59,11 @@ class Wish:
     square: bool = False
     plain: bool = False
 
+    @property
+    def large_tiles(self) -> bool:
+        """Whether there are enough rows, each short, for two long row axes."""
+        return self.tiles and self.content <= SHALLOW and self.rows >= MANY_TILES
+
 
 def fit(contract: Contract, domain: Domain, budget: Budget, wish: Wish) -> Fitted:
     """The admissible sizes and scalars nearest to a wish.
@@ -88,7 +93,7 @@ def fit(contract: Contract, domain: Domain, budget: Budget, wish: Wish) -> Fitte
             lengths[slot] = options[turn(wish.choice, len(scalars) + place, len(options))]
             lengths[slot] = max(options) if slot in kept else lengths[slot]
     free = [slot for slot in every if slot not in lengths]
-    large = wish.tiles and wish.content <= SHALLOW and sum(slot in rows for slot in free) > 1
+    large = wish.large_tiles and sum(slot in rows for slot in free) > 1
     single = [slot for slot in free if slot in rows] if len(rows) == len(every) else []
     main: tuple[AxisLabel, ...] = ()
     if wish.square and free:
@@ -150,13 +155,16 @@ LONG_BESIDE = (263, 200, 137)
 SHALLOW = 9
 """Content beside which two row axes can be long at once."""
 
+MANY_TILES = 200
+"""Rows from which a launch may be one of large tiles: few launches have so many."""
+
 LARGE_TILES = (257, 263)
 """Lengths of two row axes that both take several tiles of 128, and more than 2**16 elements."""
 
 
 def _tiles(axes: int, wish: Wish) -> list[int]:
     """Two long row axes, the last two in most launches, and short ones."""
-    if wish.content <= SHALLOW:
+    if wish.large_tiles:
         return [*[1] * (axes - 2), *LARGE_TILES]
     lengths = [(1, 2)[(wish.spread + wish.choice) % 2]] * axes
     last = axes - 1 if wish.spread % 3 else wish.spread % axes
