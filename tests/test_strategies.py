@@ -674,6 +674,17 @@ def test_integers_take_turns_at_their_themes() -> None:
     assert cross_entropy.nonempty == ("V",) and any(case.sizes["N"] == 0 for case in met)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_ignored_labels_meet_every_reduction(seed: int) -> None:
+    met = itertools.islice(cover(references.cross_entropy, "float32", seed=seed), COVERING)
+    some = set()
+    for case in met:
+        ignored = logical_values(references.cross_entropy, case, "target") == case.scalars["ignore_index"]
+        if ignored.any() and not ignored.all():
+            some.add(case.scalars["reduction"])
+    assert some == {"none", "sum", "mean"}
+
+
 def test_labels_need_classes_even_where_nothing_says_so() -> None:
     @contract_of(
         args={

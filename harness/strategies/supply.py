@@ -82,8 +82,14 @@ class Supply:
         return [family for family in self.pool.every if family.name == DENSE][:1]
 
     def labels(self, number: int, place: int, count: int, cells: Grid, seed: Callable[[], int]) -> list[Row]:
-        """The rows of an integer tensor beside floating-point ones: all of one theme."""
-        demand = self.themes[(number + place) % len(self.themes)]
+        """The rows of an integer tensor beside floating-point ones: all of one theme.
+
+        In every fourth launch some hold a planted value, as an ignored label, so that it meets all values of
+        the scalars and all kinds of rows soon.
+        """
+        planted = [theme for theme in self.themes if theme.family.name == "whole-planted"]
+        turning = planted[:1] if planted and number % 4 == 1 else self.themes
+        demand = turning[(number + place) % len(turning)]
         params = dict(demand.params)
         rows = []
         for at in range(min(max(count, 1), DISTINCT)):
