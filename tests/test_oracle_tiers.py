@@ -172,6 +172,7 @@ def test_parts_are_judged_as_the_whole(
     case, exact = launch(contract, "float32", sizes, scalars, "gaussian", "offset")
     shapes = [contract.shape(output.shape, sizes, scalars) for output in contract.outputs]
     got = [torch.ones(shape, dtype=torch.float64) for shape in shapes]
+    monkeypatch.setattr("harness.parts.PART", 1 << 17)
     assert len(parts(contract, case, exact, got)) > 1
     divided = oracle.judge_case(contract, Arithmetic(), case, exact, got).outputs
     monkeypatch.setattr("harness.parts.PART", PART << 20)

@@ -456,7 +456,8 @@ def _divide(a: Number, b: Number) -> Number:
     v = xp.divide(a.v, b.v)
     share = _quotient_share(a, b, v)
     if share is not None:
-        return settle(reading, v, share, finite_operands=both_finite(a, b))
+        nonnegative = a.nonnegative and b.nonnegative
+        return settle(reading, v, share, finite_operands=both_finite(a, b), nonnegative=nonnegative)
     ta, tb = operand_error(a), operand_error(b)
     may = combined(a.may, b.may, NAN | UNSPECIFIED | LOST)
     spread: Array = 0.0
