@@ -168,7 +168,8 @@ class Ordinary(Judgement):
         ratio.abs_()
         ratio /= self.allowed
         if ratio.numel() and not float(ratio.amax()) < torch.inf:
-            torch.nan_to_num_(ratio, nan=0.0, posinf=torch.inf)  # 0 of 0, where the value is exact
+            ratio = torch.where(self.got == self.value, 0.0, ratio)  # 0 of 0, where the value is exact
+            torch.nan_to_num_(ratio, nan=torch.inf, posinf=torch.inf)
         return ratio
 
     @functools.cached_property
