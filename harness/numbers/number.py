@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from harness.formats import FLOAT64
+from harness.formats import FLOAT64, Format
 from harness.numbers.backend import Array, Backend
 from harness.numbers.model import Model, compound
 from harness.numbers.share import NO_ERROR, Share
@@ -478,10 +478,9 @@ def _divide(a: Number, b: Number) -> Number:
             may = may | xp.flags(unsafe & xp.isinf(a.v), PINF | NINF)
     t = rounding(v, spread, model.errors["divide"] * model.u)
     t = with_underflow(reading, v, t, model.underflow("divide"))
-    if model.accumulator is not None and (is_zero(tb) or model.flush == "all") and _may_be_power(b):
-        power = abs(b.v) == xp.half_ulp(b.v, model.accumulator) * 2.0**model.accumulator.precision
-        power = power & (tb == 0)
-        if xp.any(power):
+    if model.accumulator is not None and (is_zero(tb) or model.flush == "all"):
+        power = _powers_of_two(b, tb, model.accumulator)
+        if power is not None:
             kept = power & (abs(v) - spread >= model.tiny)
             t = xp.where(kept, spread if isinstance(spread, float) else xp.filled(spread, v), t)
     zero = None if xp.beyond(b.v, 0.0, FLOAT64.eta) else b.v == 0
@@ -509,9 +508,14 @@ def _divide(a: Number, b: Number) -> Number:
     return settle(reading, v, t, may, finite_operands=finite_operands, nonnegative=nonnegative)
 
 
-def _may_be_power(b: Number) -> bool:
-    """Whether a divisor may be a power of two: False for a scalar that is none."""
-    return not b.reading.backend.shares or b.v.numel() != 1 or math.frexp(b.v.item())[0] in (0.5, -0.5)
+def _powers_of_two(b: Number, error: Array, fmt: Format) -> Array | bool | None:
+    """Mask of exact divisors that are normal powers of two, True for a scalar that is one; None if there are none."""
+    xp = b.reading.backend
+    if xp.shares and b.v.numel() == 1 and is_zero(error):
+        digits, exponent = math.frexp(abs(b.v.item()))
+        return True if digits == 0.5 and fmt.emin < exponent <= fmt.emax + 1 else None
+    mask = (abs(b.v) == xp.half_ulp(b.v, fmt) * 2.0**fmt.precision) & (error == 0)
+    return mask if xp.any(mask) else None
 
 
 def _quotient_share(a: Number, b: Number, v: Array) -> Share | None:
