@@ -485,7 +485,7 @@ class _Bench:
             tally.unbounded += int(judged.unbounded.sum())
             decisive[owner[judged.decisive].clamp(min=0)] = True
             telling[owner[~judged.only_zero].clamp(min=0)] = True
-            ratio = float(judged.ratio.max()) if judged.ratio.numel() else 0.0
+            ratio = judged.largest_ratio
             if ratio > tally.largest_ratio:
                 tally.largest_ratio, tally.largest_ratio_case = ratio, self.case
         plain = self._plain()

@@ -83,6 +83,11 @@ class Judgement:
         """Whether every element is right."""
         return bool(self.right.all())
 
+    @property
+    def largest_ratio(self) -> float:
+        """The largest ratio; 0 without elements."""
+        return float(self.ratio.max()) if self.ratio.numel() else 0.0
+
     def accepts(self, got: torch.Tensor) -> torch.Tensor:
         """Mask of right answers among other values of the same output."""
         if self.candidates is not None:
@@ -109,9 +114,9 @@ class Ordinary(Judgement):
     def right_everywhere(self) -> bool:
         if self.got.numel() == 0:
             return True
-        if not self.rounds:
-            return float(self.ratio.amax()) <= 1 - _UNSURE or super().right_everywhere
-        return float(self._excess.amax()) < 0 or bool(self._decided.all())
+        if self.rounds:
+            return self._open.numel() == 0 or bool(self._decided.all())
+        return self.largest_ratio <= 1 - _UNSURE or super().right_everywhere
 
     @functools.cached_property
     def right(self) -> torch.Tensor:
@@ -123,21 +128,19 @@ class Ordinary(Judgement):
 
     @functools.cached_property
     def _open(self) -> torch.Tensor:
-        """The places of elements that may be wrong, counted through."""
-        return (~(self._excess < 0)).reshape(-1).nonzero().squeeze(1)
+        """The places, counted through, of elements that are not nearer than half an ulp at |exact|: within it got is
+        what exact rounds to, and thus right."""
+        excess = (self.got - self.value).abs_()
+        excess -= formats.half_ulp(self.value, self.fmt)
+        if excess.numel() == 0 or float(excess.amax()) < 0:
+            return torch.empty(0, dtype=torch.int64, device=excess.device)
+        return (~(excess < 0)).reshape(-1).nonzero().squeeze(1)
 
     @functools.cached_property
     def _decided(self) -> torch.Tensor:
         """Whether these elements are right."""
         value, t, got = (a.reshape(-1)[self._open] for a in (self.value, self.t, self.got))
         return _between(got, *(formats.round_to(end, self.fmt) for end in (value - t, value + t)))
-
-    @functools.cached_property
-    def _excess(self) -> torch.Tensor:
-        """|got - exact| less half an ulp at |exact|: below 0 got is what exact rounds to, and thus right."""
-        error = (self.got - self.value).abs_()
-        error -= formats.half_ulp(self.value, self.fmt)
-        return error
 
     @functools.cached_property
     def _range(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -164,6 +167,15 @@ class Ordinary(Judgement):
 
     @functools.cached_property
     def ratio(self) -> torch.Tensor:
+        return self._ratio()
+
+    @functools.cached_property
+    def largest_ratio(self) -> float:
+        ratio = self.__dict__["ratio"] if "ratio" in self.__dict__ else self._ratio()
+        return float(ratio.amax()) if ratio.numel() else 0.0
+
+    def _ratio(self) -> torch.Tensor:
+        """The ratios, which are not kept: they are much memory, and often only the largest is asked for."""
         ratio = self.got - self.value
         ratio.abs_()
         ratio /= self.allowed
@@ -247,6 +259,10 @@ class Joined(Judgement):
     def right_everywhere(self) -> bool:
         return all(part.right_everywhere for part in self.parts)
 
+    @property
+    def largest_ratio(self) -> float:
+        return max(part.largest_ratio for part in self.parts)
+
     def _put_together(self, name: str) -> torch.Tensor:
         return torch.cat([getattr(part, name) for part in self.parts], self.axis)
 
@@ -255,7 +271,7 @@ _UNSURE = 2.0**-40
 """Below 1 - this, a ratio computed in float64 says that an error is within its bound; more, and the ends decide."""
 
 _FIELDS = frozenset(item.name for item in dataclasses.fields(Judgement))
-_WORKED_OUT = _FIELDS - {"right", "candidates"} | {"only_zero"}
+_WORKED_OUT = _FIELDS - {"right", "candidates"} | {"only_zero", "largest_ratio"}
 
 
 def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
