@@ -52,6 +52,7 @@ class Backend(Protocol):
     def most(self, v: Array, t: Array) -> float: ...
     def extremes(self, a: Array) -> tuple[float, float]: ...
     def nonnegative(self, a: Array) -> bool: ...
+    def positive(self, a: Array) -> bool: ...
     def flags(self, mask: Array, flag: int) -> Array: ...
     def isnan(self, a: Array) -> Array: ...
     def isinf(self, a: Array) -> Array: ...
@@ -143,6 +144,10 @@ class Float64:
         """Whether a is remembered to hold no number below 0; False may be wrong."""
         known = self._remembered(a)
         return known is not None and known[0] >= 0
+
+    def positive(self, a: torch.Tensor) -> bool:
+        """Whether certainly all are above 0; False may be wrong."""
+        return a.numel() == 0 or self.extremes(a)[0] > 0
 
     def extremes(self, a: torch.Tensor) -> tuple[float, float]:
         """The least and the largest element, both NaN where there is one, 0 of none; remembered of the last few arrays."""
@@ -356,6 +361,9 @@ class Multiprecision:
         return float("nan"), float("nan")
 
     def nonnegative(self, a: np.ndarray) -> bool:
+        return False
+
+    def positive(self, a: np.ndarray) -> bool:
         return False
 
     def flags(self, mask: np.ndarray, flag: int) -> np.ndarray:

@@ -49,6 +49,9 @@ class DoubleDouble(Float64):
     def nonnegative(self, a: Any) -> bool:
         return False
 
+    def positive(self, a: Any) -> bool:
+        return False
+
     def sign(self, a: Any) -> torch.Tensor:
         return super().sign(_word(a))
 

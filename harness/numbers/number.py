@@ -470,9 +470,10 @@ def _divide(a: Number, b: Number) -> Number:
         spread *= tb
         spread += ta
         spread = xp.divide(spread, smallest)
-        unsafe = smallest <= 0
-        if xp.any(unsafe):
-            unsafe = unsafe & (xp.filled(tb, b.v) > 0)
+        unsafe = None
+        if not xp.positive(smallest):
+            unsafe = (smallest <= 0) & (xp.filled(tb, b.v) > 0)
+        if unsafe is not None and xp.any(unsafe):
             spread = xp.where(unsafe, xp.scalar(math.inf), spread)
             may = joined(may, xp.flags(unsafe & xp.isfinite(a.v), UNSPECIFIED))
             may = may | xp.flags(unsafe & xp.isinf(a.v), PINF | NINF)
@@ -530,7 +531,7 @@ def _quotient_share(a: Number, b: Number, v: Array) -> Share | None:
         return None
     size = abs(b.v)
     smallest = size - b.t
-    if not xp.extremes(smallest)[0] > 0:
+    if not xp.positive(smallest):
         return None
     c = model.errors["divide"] * model.u
     own = a.share.share * (size * (1 + c) / smallest)

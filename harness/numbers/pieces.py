@@ -136,6 +136,9 @@ class InPieces(Float64):
     def nonnegative(self, a: Array) -> bool:
         return False if isinstance(a, Long) else super().nonnegative(a)
 
+    def positive(self, a: Array) -> bool:
+        return False if isinstance(a, Long) else super().positive(a)
+
     def beyond(self, v: Array, t: Array, limit: float) -> bool:
         return False if isinstance(v, Long) else super().beyond(v, t, limit)
 
