@@ -145,3 +145,16 @@ def test_exact_outputs() -> None:
     target = Target("exact", None, FLOAT32)
     assert bool(judged(-3596.0, -3596.0, 5.0, target).right)
     assert not bool(judged(-12.0, -3596.0, 5.0, target).right)
+
+
+def test_the_largest_number_for_what_lies_beyond_has_no_ratio() -> None:
+    """A saturating format holds nothing nearer, however far the exact value is."""
+    target = Target("number", FLOAT8_E4M3FN, FLOAT32, None, True)
+    for value, got, ratio in (
+        (8e9, 448, 0),
+        (-8e9, -448, 0),
+        (8e9, 416, math.inf),
+        (448, 448, 0),
+        (440, 448, 0.5),
+    ):
+        assert judged(got, value, target=target).ratio.item() == ratio

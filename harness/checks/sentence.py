@@ -359,6 +359,8 @@ def _ratio(
     known = torch.isfinite(got) & torch.isfinite(value)
     if target.kind == "code" and target.clamp is not None:
         known &= (value >= target.clamp[0]) & (value <= target.clamp[1])
+    if target.saturate and target.fmt is not None:
+        known &= value.abs() <= target.fmt.max
     ratio = torch.where(known, ratio, torch.where(right, 0.0, torch.inf))
     return torch.nan_to_num(ratio, nan=torch.inf, posinf=torch.inf)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -169,4 +169,4 @@ def _as_argument(held: Contents, step: int) -> torch.Tensor | Long:
 
 def _here(answer: Answer) -> Answer:
     """An answer on the CPU."""
-    return Answer(answer.value.cpu(), answer.t.cpu(), answer.may.cpu(), None, answer.radius, answer.flagged)
+    return replace(answer, value=answer.value.cpu(), t=answer.t.cpu(), may=answer.may.cpu())
