@@ -200,7 +200,8 @@ def _weighted_mean(sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
 EIGHT = ("float8_e4m3fn", "float8_e5m2")
 SEEN = {"finite": True, "T": (1, 5, 17, 33, 64, 70)}
 """Attention of numbers, and of one key at least."""
-EQUAL_HEADS = {**SEEN, "D": (16,), "Dv": (16,)}
+EQUAL_HEADS = {**SEEN, "S": (5, 17, 1, 2), "T": (17, 33, 64, 70), "D": (16,), "Dv": (16,)}
+"""Of queries that all see a key: the logsumexp of one that sees none is 0."""
 NO_PRODUCT = {"op": ("sum", "avg", "min", "max")}
 DOMAINS: dict[str, dict[str, Any]] = {
     "attention": SEEN,
