@@ -43,12 +43,13 @@ products and the running sum to the largest, and cut them 13 bits behind its fir
 class Arithmetic:
     """A claim; the defaults are what a kernel is held to without one.
 
-    accumulator: format of sums ('float32' means float64 for float64 inputs); depth: roundings on the
-    longest path of a reduction, None for min(n-1, ceil(n/16)+64), 'sequential' for n-1; dot: treatment of
-    operands, or 'fp8', whose products the tensor cores of Hopper add in 13 bits; roundings: named places of
-    the contract that are rounded to the input's format; variance, exp: the form; ulp: primitive errors in u
-    by name; flush: subnormals flushed by exp2, sqrt, rsqrt, tanh, erf, sin and log ('approximate'), by nothing
-    or by everything; saturate: overflow gives the largest finite value (None: as the format does);
+    accumulator: format of sums ('float32' means float64 for float64 inputs), and of scalars where it is
+    narrower than float32; depth: roundings on the longest path of a reduction, None for min(n-1, ceil(n/16)
+    + 64), 'sequential' for n-1; dot: treatment of operands, or 'fp8', whose products the tensor cores of
+    Hopper add in 13 bits; roundings: named places of the contract that are rounded to the input's format;
+    variance, exp: the form; ulp: primitive errors in u by name; flush: subnormals flushed by exp2, sqrt,
+    rsqrt, tanh, erf, sin and log ('approximate'), by nothing or by everything; saturate: overflow gives the
+    largest finite value (None: as the format does);
     deterministic, batch_invariant, layout_invariant: bits may not differ between runs, batches or layouts.
     """
 

@@ -406,3 +406,17 @@ def test_bounds_of_float64_kernels_are_those_of_float32_at_their_u(name: str) ->
             float(read(getattr(references, name).definition, given, held_to, [None])[0].t.max()) / fmt.u
         )
     assert shares[1] == pytest.approx(shares[0], rel=2**-10)
+
+
+@pytest.mark.parametrize("fmt", [FLOAT16, BFLOAT16], ids=lambda fmt: fmt.name)
+def test_a_scalar_is_rounded_to_a_narrow_accumulator_at_most(fmt: Format) -> None:
+    single = Arithmetic().model(references.sum, fmt)
+    narrow = Arithmetic(accumulator=fmt.name).model(references.sum, fmt)
+    for value in (0.1, -0.9, 1 / 3):
+        assert single.constant_error(value) == abs(float(np.float32(value)) - value)
+        assert narrow.constant_error(value) == pytest.approx(
+            abs(float(round_to(value, fmt)) - value), rel=1e-6
+        )
+    for value in (1e-60, 1e60, 0.5, 0.0, math.inf):
+        assert narrow.constant_error(value) == single.constant_error(value)
+    assert Arithmetic().model(references.sum, FLOAT64).constant_error(0.1) == single.constant_error(0.1)

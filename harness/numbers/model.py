@@ -133,15 +133,24 @@ class Model:
         return self.eta * max(1, math.ceil(self.errors[primitive] / 2) if primitive else 1)
 
     def constant_error(self, value: float) -> float:
-        """|fl32(s) - s|: a Python scalar may be rounded to float32 before it is used, or not at all."""
+        """|fl32(s) - s|: a Python scalar may be rounded to float32 before it is used, or not at all.
+
+        Under an accumulator narrower than that it may be rounded to its format too, as PyTorch's vectorised
+        operations on 16-bit tensors round theirs; not to 0 nor beyond the range.
+        """
         if not self.float32_scalars or not math.isfinite(value):
             return 0.0
-        return _float32_error(value)
+        return _scalar_error(value, self.accumulator)
 
 
 @functools.lru_cache(maxsize=4096)
-def _float32_error(value: float) -> float:
-    return abs(formats.round_to(value, formats.FLOAT32) - value)
+def _scalar_error(value: float, accumulator: Format | None) -> float:
+    single = formats.round_to(value, formats.FLOAT32)
+    held = [value, single]
+    if accumulator is not None and accumulator.precision < formats.FLOAT32.precision:
+        narrow = [formats.round_to(each, accumulator) for each in held]
+        held += [each for each in narrow if each and math.isfinite(each)]
+    return max(abs(each - value) for each in held)
 
 
 def oracle_model(precision: int) -> Model:
