@@ -33,7 +33,8 @@ def dot(
     if a.dtype == np.float64:
         return np.asarray(np.matmul(a, b) + acc)
     if a.dtype != np.float32:
-        if profile.bitwise and a.dtype in FP8 and not _by_warp_groups(acc, warps) and a.shape[-1] % 32 == 0:
+        by_one_warp = imprecise == 0 or not _by_warp_groups(acc, warps)
+        if profile.bitwise and a.dtype in FP8 and by_one_warp and a.shape[-1] % 32 == 0:
             order = np.arange(a.shape[-1]).reshape(-1, 32)[:, PAIRED].reshape(-1)
             a, b = a[..., order].astype(np.float16), b[..., order, :].astype(np.float16)
         core = profile.cores[_core_of(a, imprecise)]

@@ -30,10 +30,12 @@ class Spread:
 @dataclass(frozen=True)
 class TensorCore:
     """One step of a tensor core: ``products`` of them and the running sum are aligned to the largest
-    exponent, cut to ``fraction`` bits behind its first, added, and cut to the accumulator's format."""
+    exponent, cut to ``fraction`` bits behind its first, added, and cut to fp32, or to the ``kept`` first bits of
+    its fraction."""
 
     products: int
     fraction: int
+    kept: int = 23
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,10 @@ _HOPPER: Final = {
     "fp16": TensorCore(16, 25),
     "bf16": TensorCore(16, 25),
     "tf32": TensorCore(8, 25),
-    "fp8": TensorCore(32, 13),
+    "fp8": TensorCore(32, 13, kept=13),
 }
-"""[1, 2**-k, −1] loses k = 26, with fp8 k = 14, wherever the three stand."""
+"""[1, 2**-k, −1] loses k = 26, with fp8 k = 14, wherever the three stand. Sums of random fp8 products have 13 bits
+behind their first."""
 
 H200: Final = Profile(
     device="H200",

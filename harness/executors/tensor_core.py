@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .casts import Array
+from .casts import Array, bits_of
 from .operations import fma
 from .profile import TensorCore
 
@@ -20,15 +20,15 @@ def blocks(a: Array, b: Array, acc: Array, core: TensorCore) -> Array:
     """Blocks of products, each added together with the running sum.
 
     All terms are aligned to the largest exponent and cut to ``core.fraction`` bits behind its first; their
-    sum, exact, is cut to fp32. A product's exponent is the sum of its factors'. Infinities and NaN go the
-    plain way.
+    sum, exact, is cut to fp32, and to ``core.kept`` bits of its fraction. A product's exponent is the sum of
+    its factors'. Infinities and NaN go the plain way.
     """
     depth = a.shape[-1]
     for start in range(0, depth, core.products):
         part = slice(start, min(depth, start + core.products))
         x, y = a[..., :, part, None].astype(np.float64), b[..., None, part, :].astype(np.float64)
         products = x * y
-        acc = _step(products, _exponent(x) + _exponent(y), acc, core.fraction)
+        acc = _cut(_step(products, _exponent(x) + _exponent(y), acc, core.fraction), core.kept)
     return acc
 
 
@@ -42,6 +42,12 @@ def _step(products: Array, exponents: Array, acc: Array, fraction: int) -> Array
         exact = _toward_zero(total * unit)
         plain = (products.sum(axis=-2) + start).astype(np.float32)
     return np.where(np.isfinite(plain), exact, plain)
+
+
+def _cut(x: Array, kept: int) -> Array:
+    """fp32 with the first bits of its fraction only."""
+    dropped = np.uint32((1 << (23 - kept)) - 1)
+    return np.where(np.isfinite(x), (bits_of(np.ascontiguousarray(x)) & ~dropped).view(np.float32), x)
 
 
 def _exponent(x: Array) -> Array:
