@@ -238,7 +238,7 @@ def _restrict(
     cells = grid(contract, case, name)
     numbered = is_integer(recipe.format) and _numbers(contract.at(case.sizes), name) == slot
     if not numbered and _regenerates(cells, changed):
-        return _fewer_rows(recipe, cells, changed)
+        return _trimmed(_fewer_rows(recipe, cells, changed), grid(contract, smaller, renamed).length)
     values = logical_values(contract, case, name)
     if numbered:
         before = np.searchsorted(np.asarray(keep), values, side="right") - 1
@@ -272,6 +272,16 @@ def _fewer_rows(recipe: Recipe, cells: Grid, changed: Mapping[int, list[int]]) -
     if chosen == list(range(len(chosen))):
         return replace(recipe, rows=recipe.rows[: max(1, len(chosen))])
     return replace(recipe, rows=tuple(recipe.row(number) for number in chosen) or recipe.rows[:1])
+
+
+def _trimmed(recipe: Recipe, length: int) -> Recipe:
+    """The recipe without the written values that lie beyond rows of this length."""
+
+    def cut_off(row: Row) -> Row:
+        beyond = row.family == LITERAL and row.start is None and len(row.values) > length > 0
+        return replace(row, values=row.values[:length]) if beyond else row
+
+    return replace(recipe, rows=tuple(map(cut_off, recipe.rows)))
 
 
 def _numbers(contract: Contract, name: str) -> AxisLabel | None:

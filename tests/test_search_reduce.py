@@ -81,3 +81,13 @@ def test_equal_rows_are_written_once() -> None:
     plain = simplify.with_values(references.sum, case, "x", np.ones((3, 2)))
     assert len(plain.tensors["x"].rows) == 1  # type: ignore[union-attr]
     assert logical_values(references.sum, plain, "x").tolist() == [[1.0, 1.0]] * 3
+
+
+def test_a_shorter_row_holds_no_values_beyond_its_end() -> None:
+    """They would make the case too long for a command, however short the row is."""
+    row = Row("literal", values=tuple(float(i).hex() for i in range(1000)))
+    case = Case({"*shape": (2, 1000)}, {"dim": -1}, {"x": Recipe("float32", Layout.contiguous(2), (row,))})
+    shorter = simplify.cut(references.softmax, case, ("*shape", 1), 3)
+    assert logical_values(references.softmax, shorter, "x").tolist() == [[0.0, 1.0, 2.0]] * 2
+    recipe = shorter.tensors["x"]
+    assert recipe is not None and len(recipe.rows[0].values) == 3
