@@ -27,6 +27,9 @@ MOST_TRIALS = 400
 FIRST_LAUNCH = frozenset({"accuracy", "special values"})
 """Checks that the first launch of a trial decides, so that further reruns tell nothing."""
 
+MOST_CHUNKS = 64
+"""Into how many chunks an axis is cut, of which each is left out."""
+
 WRITTEN_OUT = 64
 """Elements up to which single values are simplified."""
 
@@ -179,20 +182,20 @@ def _sides(contract: Contract, state: Reduction) -> Iterator[Case]:
 
 
 def _omissions(contract: Contract, state: Reduction) -> Iterator[Case]:
-    """Chunks of elements left out of one axis, large chunks first."""
+    """Chunks of elements left out of one axis, large chunks first, then the first element."""
     case = state.trial.case
     for label, length in simplify.axes(contract, case).items():
         if not 1 < length <= 4096:
             continue
         chunk = length // 2
-        while chunk >= 1:
+        while chunk >= 1 and length // chunk <= MOST_CHUNKS:
             for start in range(0, length, chunk):
                 keep = [i for i in range(length) if not start <= i < start + chunk]
                 if keep:
                     yield simplify.restrict(contract, case, label, keep)
             chunk //= 2
-            if length // max(chunk, 1) > 64:
-                return
+        if chunk:
+            yield simplify.restrict(contract, case, label, range(1, length))
 
 
 def _plain_scalars(contract: Contract, state: Reduction) -> Iterator[Case]:
