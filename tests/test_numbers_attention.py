@@ -282,3 +282,14 @@ def test_averages_whose_numerator_overflows_the_reading_are_lost() -> None:
     scalars = {"scale": 1.0, "causal": None, "window": None}
     found = read_double(references.attention.definition, {**given, **scalars}, kernel(FLOAT64), [None])[0]
     assert bool(((found.may & LOST) != 0).all())
+
+
+def test_the_largest_value_may_be_infinite_as_tf32() -> None:
+    given = {"q": torch.zeros(1, 1, 2, 4), "k": torch.zeros(1, 1, 3, 4), "v": torch.zeros(1, 1, 3, 4)}
+    given["v"][..., 1, 2] = torch.finfo(torch.float32).max
+    call = {name: tensor.double() for name, tensor in given.items()}
+    scalars = {"scale": 1.0, "causal": None, "window": None}
+    for dot, open_ in (("tf32", [False, False, True, False]), ("ieee", [False] * 4)):
+        held_to = Arithmetic(dot=dot).model(references.attention, FLOAT32)
+        (answer,) = read_float64(references.attention.definition, {**call, **scalars}, held_to, [None])
+        assert ((answer.may & UNSPECIFIED) != 0).reshape(2, 4).tolist() == [open_] * 2

@@ -19,6 +19,7 @@ from harness.errors import HarnessError
 from harness.executors.profile import TensorCore
 from harness.executors.tensor_core import blocks
 from harness.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, TF32, Format, round_to
+from harness.numbers import read_float64
 from harness.numbers.number import NAN, PINF
 
 
@@ -286,3 +287,15 @@ def test_split_products_may_overflow_to_opposite_infinities() -> None:
     assert int(answer.may) & NAN and int(answer.may) & PINF
     (answer,) = numbers.read_float64(numbers.matmul, {"a": a, "b": b}, model(), [(1, 1)])
     assert not int(answer.may) & NAN
+
+
+@pytest.mark.parametrize(("dot", "fmt"), [("tf32", TF32), ("bf16", BFLOAT16), ("ieee", None)])
+def test_the_largest_number_may_round_to_infinity_in_the_dots_format(dot: str, fmt: Format | None) -> None:
+    """Converted to nearest, as by cvt.rna, it is infinite; truncated it is not. A zero beside it makes NaN."""
+    a, b = (torch.tensor([[value]], dtype=torch.float64) for value in (FLOAT32.max, 0.0))
+    assert fmt is None or round_to(a, fmt).item() == np.inf
+    held_to = Arithmetic(dot=dot).model(references.matmul, FLOAT32)
+    (answer,) = read_float64(numbers.matmul, {"a": a, "b": b}, held_to, [None])
+    assert bool(answer.may.any()) == (fmt is not None)
+    (answer,) = read_float64(numbers.matmul, {"a": a / 2, "b": b}, held_to, [None])
+    assert not answer.may.any()

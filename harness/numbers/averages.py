@@ -21,7 +21,7 @@ import math
 from dataclasses import dataclass
 
 from harness.numbers.backend import Array, Backend
-from harness.numbers.dots import reduced
+from harness.numbers.dots import infinite_when_reduced, reduced
 from harness.numbers.model import HOPELESS, compound
 from harness.numbers.number import (
     LOST,
@@ -163,6 +163,10 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
     may = _with_overflow(weights, v.v, t, limit, z)
     if xp.any(spanned):
         may = joined(may, xp.flags(spanned, SPANNED))
+    beyond = infinite_when_reduced(v, size)
+    if beyond is not None:
+        open_ = xp.any_along(beyond, len(v.shape) - 2)
+        may = joined(may, xp.filled(xp.flags(open_, UNSPECIFIED), value))
 
     def finite_operands() -> Array:
         every = ~xp.any_along(~xp.isfinite(v.v), len(v.shape) - 2)

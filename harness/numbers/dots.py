@@ -59,7 +59,7 @@ def matmul(a: Number, b: Number, *, start: Number | None = None, partials: str |
         t = t + stored.u * (terms + t) + k * stored.eta
         threshold = min(threshold, stored.overflow_threshold)
     may = None
-    a, b = _splittable(a, size_a), _splittable(b, size_b)
+    a, b = _reducible(a, size_a), _reducible(b, size_b)
     flagged = any(operand is not None and operand.may is not None for operand in (a, b, start))
     if flagged or not xp.within(terms, t, threshold):
         may = _overflow(a, b, start, v, t, growth, threshold)
@@ -126,13 +126,23 @@ def reduced(a: Number, size: Array) -> Array:
     return xp.where(kept, xp.scalar(0.0), reduced)
 
 
-def _splittable(a: Number, size: Array) -> Number:
-    """An operand of a split dot: unspecified where its high part, rounded up, may be infinite."""
-    dot, xp = a.reading.model.dot, a.reading.backend
-    if not dot.extra or dot.fmt is None or xp.within(size, a.t, dot.fmt.overflow_threshold):
+def _reducible(a: Number, size: Array) -> Number:
+    """An operand of a dot, unspecified where it may be infinite in the format that the dot reads."""
+    beyond = infinite_when_reduced(a, size)
+    if beyond is None:
         return a
-    beyond = xp.isfinite(size) & (size + a.t >= dot.fmt.overflow_threshold)
-    return Number(a.reading, a.v, a.t, joined(a.may, xp.flags(beyond, UNSPECIFIED)))
+    return Number(a.reading, a.v, a.t, joined(a.may, a.reading.backend.flags(beyond, UNSPECIFIED)))
+
+
+def infinite_when_reduced(a: Number, size: Array) -> Array | None:
+    """Mask of finite operands that, rounded to nearest for the dot unit, may be infinite; None if none may.
+
+    The largest float32 is in TF32 and bf16, and so is the high part of a split.
+    """
+    fmt, xp = a.reading.model.dot.fmt, a.reading.backend
+    if fmt is None or xp.within(size, a.t, fmt.overflow_threshold):
+        return None
+    return xp.isfinite(size) & (size + a.t >= fmt.overflow_threshold)
 
 
 def _overflow(
