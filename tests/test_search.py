@@ -236,3 +236,22 @@ def test_a_format_is_searched_alike_whatever_others_are_judged() -> None:
     alone = harness.check(softmax, references.softmax, "bfloat16", examples=60)
     among = harness.check(softmax, references.softmax, examples=60)
     assert alone.tallies["bfloat16"].families == among.tallies["bfloat16"].families
+
+
+def test_an_answer_kept_by_shape_is_found_at_once_and_again() -> None:
+    """The second call of a trial that has other values shows it, whatever was called before."""
+    kept: dict[Any, torch.Tensor] = {}
+
+    def cached(x: torch.Tensor, dim: int) -> torch.Tensor:
+        key = (tuple(x.shape), x.dtype, dim)
+        if key not in kept:
+            kept[key] = torch.softmax(x.double(), dim).to(x.dtype)
+        return kept[key].clone()
+
+    verdict = harness.check(cached, references.softmax, "float32", examples=60)
+    (finding,) = verdict.findings
+    assert finding.check == "repeatable"
+    assert finding.message.startswith("other values of the same shape get the answer of the call before: ")
+    kept.clear()
+    (again,) = harness.search.replay(cached, references.softmax, finding.case).findings
+    assert (again.check, again.message) == (finding.check, finding.message)

@@ -132,6 +132,18 @@ def softmax_answer_cached_by_address(x, dim):
     return _ANSWERS[key].clone()
 
 
+_BY_SHAPE: dict[object, torch.Tensor] = {}
+
+
+@wrong(references.softmax, "repeatable", "accuracy", "special values", smallest=None, stateful=True)
+def softmax_answer_cached_by_shape(x, dim):
+    """The answer of the first call with this shape serves all others."""
+    key = (tuple(x.shape), x.dtype, dim)
+    if key not in _BY_SHAPE:
+        _BY_SHAPE[key] = torch.softmax(x.double(), dim).to(x.dtype)
+    return _BY_SHAPE[key].clone()
+
+
 _CALLS = [0]
 
 
