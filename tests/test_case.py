@@ -31,12 +31,14 @@ from example_contracts import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+import references
 from harness import shapes, simplify
 from harness.admission import objection
 from harness.case import (
     Case,
     Recipe,
     Row,
+    check,
     grid,
     logical_values,
     materialise,
@@ -706,3 +708,28 @@ def test_many_rows_come_again_after_64_repetitions() -> None:
     values = logical_values(rowwise, case, "x")
     assert same(values[4], values[4 + 2 * 64]) and not same(values[0], values[2 * 63])
     assert same(values[65_537], row_values(rowwise, "equal", recipe.row(65_537).seed, 2, FLOAT16))
+
+
+@pytest.mark.parametrize(
+    ("values", "dim", "message"),
+    [
+        (
+            ("1", "2"),
+            0,
+            r"a row of tensor 'x' has 3 elements, and the case 2 values for it: give one for each",
+        ),
+        (("1", "2", "3", "4"), 0, r"has 3 elements, and the case 4 values"),
+        (("1", "2", "3"), 7, r"case has dim=7, and x has 1 axes: give dim from -1 to 0"),
+    ],
+    ids=["few", "many", "axis"],
+)
+def test_a_case_that_does_not_fit_is_refused(values: tuple[str, ...], dim: int, message: str) -> None:
+    row = Row("literal", values=tuple(float(value).hex() for value in values))
+    case = Case({"*shape": (3,)}, {"dim": dim}, {"x": Recipe("float32", Layout.contiguous(1), (row,))})
+    with pytest.raises(HarnessError, match=message):
+        check(references.softmax, case)
+    plain = Row("literal", values=("0x1p+0",) * 3)
+    check(
+        references.softmax,
+        Case({"*shape": (3,)}, {"dim": -1}, {"x": Recipe("float32", Layout.contiguous(1), (plain,))}),
+    )
