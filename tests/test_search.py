@@ -232,6 +232,38 @@ def test_formats_that_no_claim_explains_leave_the_others_unexplained() -> None:
     assert not both.claim and not any(found.explanation for found in both.findings)
 
 
+def gelu_always_tanh(x: torch.Tensor, approximate: str) -> torch.Tensor:
+    return torch.nn.functional.gelu(x.double(), approximate="tanh").to(x.dtype)
+
+
+def silu_truncated(x: torch.Tensor) -> torch.Tensor:
+    bits = torch.nn.functional.silu(x.double()).float().view(torch.int32) & -65536
+    return bits.view(torch.float32).to(x.dtype)
+
+
+def silu_narrow_alone(x: torch.Tensor) -> torch.Tensor:
+    """The other formula, in a kernel that takes no float32."""
+    if x.dtype is torch.float32:
+        raise NotImplementedError("float32")
+    return silu_truncated(x)
+
+
+@pytest.mark.parametrize("dtypes", ["bfloat16", ("float16", "bfloat16")])
+def test_a_formula_that_is_wrong_in_float32_is_no_narrow_accumulator(dtypes: Any) -> None:
+    verdict = harness.check(gelu_always_tanh, references.gelu, dtypes)
+    assert verdict.outcome == "FAIL" and not verdict.claim
+
+
+def test_a_store_that_truncates_in_float32_too_is_no_narrow_accumulator() -> None:
+    verdict = harness.check(silu_truncated, references.silu, "bfloat16")
+    assert verdict.outcome == "FAIL" and not verdict.claim
+
+
+def test_a_kernel_without_float32_has_its_claim_named() -> None:
+    verdict = harness.check(silu_narrow_alone, references.silu, "bfloat16")
+    assert verdict.claim == "right if claims={'accumulator': 'bfloat16'}"
+
+
 def test_a_format_is_searched_alike_whatever_others_are_judged() -> None:
     alone = harness.check(softmax, references.softmax, "bfloat16", examples=60)
     among = harness.check(softmax, references.softmax, examples=60)

@@ -12,6 +12,7 @@ import torch
 
 from harness import formats, oracle
 from harness.arithmetic import Arithmetic
+from harness.search.wider import Wider
 from harness.trial import Subject, Trial
 
 NUMERICAL = frozenset({"accuracy", "special values", "layout"})
@@ -28,17 +29,19 @@ def right_if(subject: Subject, failing: Sequence[Trial], search: Callable[[Subje
     looser claims, and returns a trial that is wrong even then; such a trial must be explained by the next
     claim too. A claim under which anything goes explains nothing: in each format, some of what was wrong must
     still have a bound or be what an overflow gives, and in one be told from zero or be small by nature (a sum
-    that cancels, a subnormal number that the claim flushes).
+    that cancels, a subnormal number that the claim flushes). Nor does a claim about a narrow format where the
+    same values are wrong in float32.
     """
     if not failing or any(failure.check not in NUMERICAL for trial in failing for failure in trial.failures):
         return ""
     wrong = list(failing)
+    wider = Wider(subject)
     deadline = time.monotonic() + SECONDS
     names = {oracle.dtype_under_test(subject.contract, trial.case) for trial in failing}
     for looser in _looser(subject, names):
         if time.monotonic() > deadline:
             return ""
-        if not _explains(subject, looser, wrong):
+        if not _explains(subject, looser, wrong) or wider.refutes(looser, wrong):
             continue
         counterexample = search(replace(subject, arithmetic=looser))
         if counterexample is None:

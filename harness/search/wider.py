@@ -1,0 +1,99 @@
+"""Whether what a claim about a narrow format would explain is wrong in float32, too, on the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from math import prod
+
+from harness import formats, oracle
+from harness.arithmetic import Arithmetic
+from harness.case import Case, shape_of
+from harness.errors import HarnessError
+from harness.formats import name_of
+from harness.simplify import literal
+from harness.trial import Subject, Trial, run_trial
+
+WIDE = formats.FLOAT32
+
+MOST_ELEMENTS = 1 << 16
+"""Elements of one tensor of a case that is run in float32, at the most."""
+
+MOST_LAUNCHED = 8
+"""Cases that are run in float32, at the most."""
+
+
+class Wider:
+    """The same function on the same values in float32, run when a claim is about a narrower format.
+
+    A float32 sum in a 16-bit kernel becomes a 16-bit sum by a claim, which covers much else: the other formula
+    of gelu is within it. In float32 nothing is narrow any more, and a wrong formula is as wrong as before.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self._run: dict[Case, Trial | None] = {}
+
+    def refutes(self, looser: Arithmetic, wrong: Iterable[Trial]) -> bool:
+        """Whether one of these inputs is wrong in float32 under all of a looser claim but a narrow accumulator.
+
+        Roundings stay: in float32 they are to float32. A function that cannot be called in float32, or that
+        fails there otherwise than by a wrong answer, refutes nothing.
+        """
+        claim = self.subject.arithmetic
+        if (looser.accumulator, looser.roundings) == (claim.accumulator, claim.roundings):
+            return False
+        kept = replace(looser, accumulator=claim.accumulator)
+        return any(self._wrong(kept, trial) for trial in self._trials(wrong))
+
+    def _trials(self, wrong: Iterable[Trial]) -> Iterator[Trial]:
+        for trial in wrong:
+            case = trial.case
+            if case not in self._run and len(self._run) < MOST_LAUNCHED:
+                self._run[case] = self._launched(case)
+            found = self._run.get(case)
+            if found is not None:
+                yield found
+
+    def _launched(self, case: Case) -> Trial | None:
+        """The trial of a case in float32; None where there is none, or it returned nothing to judge."""
+        own = self.subject.contract.formats
+        if own and WIDE.name not in own:
+            return None
+        try:
+            wide = in_float32(self.subject, case)
+            trial = wide and run_trial(self.subject, wide, thorough=False)
+        except HarnessError:
+            return None
+        return trial if trial is not None and trial.judgements else None
+
+    def _wrong(self, arithmetic: Arithmetic, trial: Trial) -> bool:
+        contract = self.subject.contract.at(trial.case.sizes)
+        try:
+            judged = oracle.judge_case(
+                contract, arithmetic, trial.case, trial.exact, trial.got, trial.dtypes
+            ).outputs
+        except HarnessError:  # a claim of 8-bit operands
+            return False
+        return not all(bool(output.right.all()) for output in judged)
+
+
+def in_float32(subject: Subject, case: Case) -> Case | None:
+    """The same values in float32; None if they are many, or of no narrower format.
+
+    Tensors whose dtype the contract writes down keep it.
+    """
+    tested = oracle.dtype_under_test(subject.contract, case)
+    if formats.is_integer(tested) or formats.format_of(tested).bits >= WIDE.bits:
+        return None
+    specs = subject.contract.at(case.sizes).tensors
+    for name, recipe in case.tensors.items():
+        if recipe is None or specs[name].dtype or recipe.format != tested:
+            continue
+        if prod(shape_of(subject.contract, case, name)) > MOST_ELEMENTS:
+            return None
+        case = literal(subject.contract, case, name)
+        held = case.tensors[name]
+        assert held is not None
+        case = replace(case, tensors={**case.tensors, name: replace(held, format=name_of(WIDE))})
+    return case
