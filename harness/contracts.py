@@ -449,34 +449,78 @@ def domain(contract: Contract, given: Domain | Mapping[str, Any] | None) -> Doma
     if given is None:
         return Domain()
     if isinstance(given, Domain):
-        return given
+        return dataclasses.replace(
+            given, allowed=tuple((key, _allowed(contract, key, values)) for key, values in given.allowed)
+        )
     if not isinstance(given, Mapping):
         raise HarnessError(f"domain={given!r}: give a Domain or a dict such as {{'ndim': 2}}")
-    plain = {item.name for item in dataclasses.fields(Domain)} - {"allowed"}
-    named = {name.lstrip("*") for name in contract.size_names} | set(contract.scalars)
+    plain = _plain()
     fields: dict[str, Any] = {}
     allowed: list[tuple[str, tuple[Any, ...]]] = []
     for key, value in given.items():
         if key in plain:
             fields[key] = _domain_field(key, value)
-        elif key in named:
-            values = tuple(value) if isinstance(value, list | tuple) else (value,)
-            if isinstance(contract.args.get(key), Dtype):
-                values = tuple(format_of(item).name for item in values)
-            if key not in contract.scalars:
-                _check_lengths(key, values, pack=f"*{key}" in contract.size_names)
-            allowed.append((key, values))
         else:
-            known = sorted(plain | named)
-            raise HarnessError(
-                f"unknown domain key {key!r} for contract {contract.name}; {nearest(key, known)}known: {', '.join(known)}"
-            )
+            values = tuple(value) if isinstance(value, list | tuple) else (value,)
+            allowed.append((key, _allowed(contract, key, values)))
     for tensor, _ in fields.get("dtypes", ()):
         if tensor not in contract.tensors:
             raise HarnessError(
                 f"domain dtypes names {tensor!r}, which is no tensor of {contract.name}; tensors: {', '.join(contract.tensors)}"
             )
     return Domain(**fields, allowed=tuple(allowed))
+
+
+def _plain() -> set[str]:
+    """The keys of a domain that every contract has."""
+    return {item.name for item in dataclasses.fields(Domain)} - {"allowed"}
+
+
+def _allowed(contract: Contract, key: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values that an author allows for a size or scalar, if the contract has it and can mean them."""
+    named = {name.lstrip("*") for name in contract.size_names} | set(contract.scalars)
+    if key not in named:
+        known = sorted(_plain() | named)
+        raise HarnessError(
+            f"unknown domain key {key!r} for contract {contract.name}; {nearest(key, known)}known: {', '.join(known)}"
+        )
+    spec = contract.scalars.get(key)
+    if isinstance(spec, Dtype):
+        return tuple(format_of(item).name for item in values)
+    if spec is None:
+        _check_lengths(key, values, pack=f"*{key}" in contract.size_names)
+    for value in values:
+        if isinstance(spec, Choice):
+            _check_choice(key, value, spec)
+        elif spec is not None and type(value) is not int:
+            raise HarnessError(f"domain {key}={value!r}: give whole numbers, such as (2, 4)")
+    return values
+
+
+def _check_choice(key: str, value: Any, choice: Choice) -> None:
+    """A number or a tuple may be another than those listed; a word, a truth value or None must be listed."""
+    kinds = {_kind(item) for item in choice.values}
+    if _kind(value) in kinds & {int, tuple}:
+        return
+    if any(_kind(value) is _kind(item) and value == item for item in choice.values):
+        return
+    written = list(dict.fromkeys(map(repr, choice.values)))
+    hint = _meant(value, choice.values) if isinstance(value, str) else ""
+    other = ", or another number" if int in kinds else ""
+    raise HarnessError(f"domain {key}={value!r}: {hint}values: {', '.join(written)}{other}")
+
+
+def _kind(value: Any) -> type:
+    """The type of a value of a scalar: int for a number that is no truth value, tuple for a list."""
+    return {float: int, list: tuple}.get(type(value), type(value))
+
+
+def _meant(word: str, values: tuple[Any, ...]) -> str:
+    """``"did you mean None? "`` for a word that is one of the values, or near one, in another spelling."""
+    for value in values:
+        if str(value).lower() == ("none" if word.lower() == "null" else word.lower()):
+            return f"did you mean {value!r}? "
+    return nearest(word, [value for value in values if isinstance(value, str)])
 
 
 def _check_lengths(key: str, values: tuple[Any, ...], pack: bool) -> None:

@@ -351,6 +351,8 @@ CASE = '{"sizes":{"*shape":[1]},"scalars":{"dim":0},"tensors":{"x":null}}'
         ("check k.py:own --as softmax", ["the function under test is contract own"]),
         ("check k.py:right --as softmax --domain shape=foo", ["domain shape='foo'", "shapes, such as"]),
         ("check k.py:right --as matmul --domain K=-1", ["domain K=-1", "lengths, such as"]),
+        ("check k.py:right --as gelu --domain approximate=tahn", ["'tahn'", "did you mean 'tanh'?"]),
+        ("check k.py:right --as softcap --domain cap=none", ["domain cap='none'", "or another number"]),
         ("report /nowhere/at/all", ["'/nowhere/at/all' does not exist"]),
     ],
 )
