@@ -121,7 +121,7 @@ class Verdict:
     which pytest shows the beginning and the end for ``assert verdict.ok, verdict``, and all for ``str(verdict)``.
 
     subject: what was judged; contract: its contract's name; device: where it ran; claims: the claims made;
-    excluded: what the domain leaves out; tallies: counts by format; seed: of the search.
+    excluded: what the domain restricts the judged to; tallies: counts by format; seed: of the search.
     """
 
     subject: str
@@ -181,7 +181,7 @@ class Verdict:
         if self.claims:
             lines.append(f"  claims: {self.claims}")
         for words in self.excluded:
-            lines.append(f"  excluded by the domain: {words}")
+            lines.append(f"  restricted by the domain to: {words}")
         shown: set[str] = set()
         for finding in self.findings:
             lines += ["", *self._finding(finding, brief=finding.check in shown)]

@@ -205,7 +205,7 @@ def test_a_declared_subject_needs_no_contract(capsys: pytest.CaptureFixture[str]
     assert harness_("check", "k.py:declared", "--in-process", "--examples", "24") == 0
     out = capsys.readouterr().out
     assert "claims: {'depth': 'sequential'}" in out
-    assert "excluded by the domain: ndim=(2, 2)" in out
+    assert "restricted by the domain to: ndim=(2, 2)" in out
     assert "float16: PASS" in out
     assert "float32" not in out
 

@@ -255,6 +255,7 @@ def test_the_page_is_well_formed_and_asks_for_nothing(report: Report) -> None:
         "survived",
         "ValueError: <script>alert('x')</script> | a & b",
         "harness replay kernels/raises.py:amax",
+        "restricted by the domain to",
         "ndim=(2, 2)",
         "importing",
     ):
