@@ -149,27 +149,54 @@ class ValueFamily(Protocol):
     def tags(self) -> frozenset[str]: ...
 
 
+def _means(words: str, values: str) -> dict[str, str]:
+    return {"words": words, "values": values}
+
+
 @dataclass(frozen=True)
 class Domain:
     """What inputs a kernel supports. Every restriction is shown in the verdict.
 
-    ndim: lowest and highest number of dimensions of packs; dim: "any", "last" or the allowed values;
-    max_elements: of the largest tensor; layouts: allowed layout names; finite: no inf or NaN inputs;
-    max_abs: largest magnitude; dtypes: fixed formats of named tensors; allowed: values allowed for named
-    sizes and scalars. large: whether a tensor may span 2^31 elements and more. None: it is tried on the CPU, and
-    what goes wrong is noted; True: it must be right, and on a GPU whole tensors of that size too; a number: whole
-    tensors of so many elements, on any device; False: it is not tried.
+    What a field means, and the values it may have, is told with it: ``harness list domain`` prints that.
     """
 
-    ndim: tuple[int, int] = (1, 4)
-    dim: str | tuple[int, ...] = "any"
-    max_elements: int | None = None
-    layouts: tuple[str, ...] | None = None
-    finite: bool = False
-    max_abs: float | None = None
-    dtypes: tuple[tuple[str, str], ...] = ()
-    allowed: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    large: bool | int | None = None
+    ndim: tuple[int, int] = field(
+        default=(1, 4),
+        metadata=_means("lowest and highest number of dimensions of a tensor of any shape", "1 to 4"),
+    )
+    dim: str | tuple[int, ...] = field(
+        default="any",
+        metadata=_means("the axes that a kernel is given", "any, last or numbers such as 0,-1"),
+    )
+    max_elements: int | None = field(
+        default=None, metadata=_means("elements of the largest tensor", "a positive whole number")
+    )
+    layouts: tuple[str, ...] | None = field(
+        default=None, metadata=_means("layouts of the tensors", "names: harness list layouts")
+    )
+    finite: bool = field(default=False, metadata=_means("whether no input holds inf or NaN", "true or false"))
+    max_abs: float | None = field(
+        default=None, metadata=_means("largest magnitude of an input", "a positive number")
+    )
+    dtypes: tuple[tuple[str, str], ...] = field(
+        default=(),
+        metadata=_means("fixed formats of tensors", "formats by tensor, such as {'weight': 'float32'}"),
+    )
+    allowed: tuple[tuple[str, tuple[Any, ...]], ...] = field(
+        default=(),
+        metadata=_means(
+            "values allowed for the size or scalar of this name",
+            "lengths such as K=64,128; shapes such as shape=((4,5),(3,)); words that the contract lists; numbers",
+        ),
+    )
+    large: bool | int | None = field(
+        default=None,
+        metadata=_means(
+            "whether a tensor may span 2^31 elements and more",
+            "null, as without it (tried on the CPU, and what goes wrong is noted), true (it must be right, and on a GPU whole "
+            "tensors of that size too), a number (whole tensors of so many elements, on any device), false (not tried)",
+        ),
+    )
 
     def allowed_values(self, name: str) -> tuple[Any, ...] | None:
         """Values the author allows for the size or scalar ``name``; None when unrestricted."""

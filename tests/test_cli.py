@@ -179,6 +179,24 @@ def test_the_values_of_claims_are_listed(capsys: pytest.CaptureFixture[str]) -> 
     }
 
 
+def test_the_keys_of_a_domain_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert harness_("list", "domain") == 0
+    out = capsys.readouterr().out
+    for line in (
+        "  ndim: lowest and highest number of dimensions of a tensor of any shape; 1 to 4; without it (1, 4)",
+        "  dim: the axes that a kernel is given; any, last or numbers such as 0,-1; without it any",
+        "  finite: whether no input holds inf or NaN; true or false; without it False",
+        "  NAME: values allowed for the size or scalar of this name; ",
+    ):
+        assert line in out
+    keys = {item.name for item in dataclasses.fields(harness.Domain)} - {"allowed"} | {"NAME"}
+    assert set(re.findall(r"^  (\w+):", out, re.MULTILINE)) == keys
+    assert harness_("list") == 0
+    assert out in capsys.readouterr().out
+    assert harness_("list", "--help") == 0
+    assert "claims or domain" in " ".join(re.sub("[^ -~]", " ", capsys.readouterr().out).split())
+
+
 def test_one_contract_is_listed_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert harness_("list", "softmax") == 0
     out = capsys.readouterr().out

@@ -227,12 +227,13 @@ def list_(
     topic: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TOPIC]", help="contracts, formats, families, layouts, checks or claims; or a contract"
+            metavar="[TOPIC]",
+            help="contracts, formats, families, layouts, checks, claims or domain; or a contract",
         ),
     ] = None,
     debug: options.Debug = False,
 ) -> int:
-    """List contracts with their calls and named roundings, formats, value families, layouts, checks and claims."""
+    """List contracts with their calls and named roundings, formats, value families, layouts, checks, claims and domain keys."""
     from harness.cli.listing import listing  # loads torch
 
     for line in listing(topic):

@@ -1,13 +1,14 @@
-"""What there is to name on a command line: contracts, formats, value families, layouts, checks."""
+"""What there is to name on a command line: contracts, formats, value families, layouts, checks, claims, domains."""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Iterator
 
 from harness.arithmetic import CHOICES, Arithmetic
 from harness.checks.failure import CHECKS
-from harness.contracts import Contract
+from harness.contracts import Contract, Domain
 from harness.errors import HarnessError, nearest
 from harness.formats import FORMATS
 from harness.layouts import NAMES
@@ -16,7 +17,7 @@ from harness.subjects import FORMATS as DEFAULT
 from harness.subjects import contract_names, load_contract
 from harness.values import FAMILIES
 
-TOPICS = ("contracts", "formats", "families", "layouts", "checks", "claims")
+TOPICS = ("contracts", "formats", "families", "layouts", "checks", "claims", "domain")
 
 
 def listing(topic: str | None) -> Iterator[str]:
@@ -101,6 +102,14 @@ def _claims() -> Iterator[str]:
         yield f"  {name}: {written.get(name) or ', '.join(map(str, given))}"
 
 
+def _domain() -> Iterator[str]:
+    yield "domain (--domain KEY=VALUE,…; in Python a dict; what a kernel supports)"
+    for item in dataclasses.fields(Domain):
+        meaning = f"{item.metadata['words']}; {item.metadata['values']}"
+        default = f"; without it {item.default}" if item.default not in (None, ()) else ""
+        yield f"  {'NAME' if item.name == 'allowed' else item.name}: {meaning}{default}"
+
+
 _LISTS = {
     "contracts": _contracts,
     "formats": _formats,
@@ -108,4 +117,5 @@ _LISTS = {
     "layouts": _layouts,
     "checks": _checks,
     "claims": _claims,
+    "domain": _domain,
 }
