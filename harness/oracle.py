@@ -22,11 +22,14 @@ from harness.case import Case, situation_of
 from harness.checks.sentence import Joined, Judgement, Later, Ordinary, Target, judge
 from harness.contracts import Contract, written
 from harness.errors import HarnessError
+from harness.executors.origin import locate, short
 from harness.formats import Format
 from harness.numbers import Answer, read_double, read_exactly, read_float64
+from harness.numbers.misuse import instead
 from harness.numbers.model import Model
 from harness.numbers.number import LOST
 from harness.numbers.radius import DOUBLE_U, FLOAT64_U, SMALL_ENOUGH, share, terms
+from harness.numbers.read import WrongResults
 from harness.parts import Part, parts, situation
 
 MOST_ESCALATED = 64
@@ -192,10 +195,18 @@ def _read(
         if brief:
             return read_float64(contract.definition, call, model, shapes, brief=True)
         return _READINGS[tier](contract.definition, call, model, shapes)
+    except WrongResults as error:
+        raise HarnessError(f"the definition of contract {contract.name}{_place(contract)} {error}") from error
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, RuntimeError) as error:
         raise HarnessError(
-            f"the definition of contract {contract.name} failed: {type(error).__name__}: {error}"
+            f"the definition of contract {contract.name} failed: {locate(error, instead(error))}"
         ) from error
+
+
+def _place(contract: Contract) -> str:
+    """Where a definition is written, " (file:line)"; "" of what has no source."""
+    code = getattr(contract.definition, "__code__", None)
+    return f" ({short(code.co_filename)}:{code.co_firstlineno})" if code is not None else ""
 
 
 @dataclasses.dataclass(frozen=True)

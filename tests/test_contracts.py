@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -53,7 +55,7 @@ def test_a_masked_kernel_is_judged() -> None:
         ),
         (lambda x: numbers.transpose(x, 0, 1), "M N", r"declares 'M N', here"),
         (lambda x: numbers.sum(x, -1), "M N", r"declares 'M N', here"),
-        (lambda x: (x, x), "M N", r"a definition returned .*; its contract declares 1 output"),
+        (lambda x: (x, x), "M N", r"returned 2 results; it declares 1 output"),
     ],
 )
 def test_a_definition_of_another_shape_is_told_before_a_kernel_is_blamed(
@@ -169,5 +171,55 @@ def test_other_conditions_are_refused(condition: Any, words: str) -> None:
     def chosen(x: Any) -> Any:
         return numbers.where(condition(x), x, 0.0)
 
-    with pytest.raises(HarnessError, match=f"the definition of contract chosen failed: TypeError: {words}"):
+    with pytest.raises(HarnessError, match=rf"of contract chosen failed: .*:\d+: TypeError: {words}"):
         harness.check(torch.relu, chosen, "float32", examples=4)
+
+
+def _branches(x: Any) -> Any:
+    if x > 0:
+        return x
+    return -x
+
+
+@pytest.mark.parametrize(
+    ("definition", "words"),
+    [
+        (lambda x: x / sum(x, -1), r"cannot be looped over: use harness\.numbers\.sum\(x, dim\)"),
+        (lambda x: x - max(x), r"cannot be looped over: .*harness\.numbers\.amax\(x, dim\)"),
+        (lambda x: max(x, 0.0), r"may not branch on a number; use where\(condition, a, b\)"),
+        (lambda x: x / len(x), r"has no length: use x\.shape"),
+        (_branches, r"may not branch on a number; use where\(condition, a, b\)"),
+        (lambda x: 2.0 * torch.exp(x), r"use harness\.numbers\.exp"),
+        (lambda x: 2.0 * math.exp(x), r"use harness\.numbers\.exp"),
+        (lambda x: x.exp(), r"use harness\.numbers\.exp"),
+        (lambda x: x.sum(-1), r"use harness\.numbers\.sum"),
+        (lambda x: 2.0 * np.exp(x), r"use harness\.numbers\.exp"),
+        (lambda x: 2.0 * abs(x), r"use harness\.numbers\.absolute"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_a_definition_may_not_be_written_with_is_said_with_its_line(
+    definition: Any, words: str, dtype: str
+) -> None:
+    """Python's, torch's and NumPy's own functions in a definition, none of which knows its numbers."""
+    contract = harness.contract(args={"x": "*batch N"}, returns="*batch N", rows="*batch")(definition)
+    line = rf"of contract .* failed: .*test_contracts\.py:\d+: .*{words}"
+    with pytest.raises(HarnessError, match=line):
+        harness.check(lambda x: x, contract, dtype, examples=20)
+
+
+@pytest.mark.parametrize(
+    ("definition", "words"),
+    [
+        (lambda x: None, r"returned None; it declares 1 output"),
+        (lambda x: 1.0, r"returned 1\.0, no number of the definition; it declares 1 output"),
+        (lambda x: (x, x), r"returned 2 results; it declares 1 output"),
+        (lambda x: x > 0, r"returned a mask, .*; it declares 1 output"),
+    ],
+)
+def test_what_a_definition_returns_is_told_by_its_contract(definition: Any, words: str) -> None:
+    definition.__name__ = "own"
+    contract = harness.contract(args={"x": "*s"}, returns="*s", rows="all but last")(definition)
+    with pytest.raises(HarnessError, match=rf"contract own \(.*test_contracts\.py:\d+\) {words}") as caught:
+        harness.check(lambda x: x, contract, "float32", examples=20)
+    assert "0x" not in str(caught.value)

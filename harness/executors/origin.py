@@ -9,13 +9,17 @@ import traceback
 from pathlib import Path
 
 
-def locate(error: BaseException) -> str:
-    """``file:line: Type: message``, at the innermost line that is not ours, a library's or Python's."""
+def locate(error: BaseException, words: str | None = None) -> str:
+    """``file:line: Type: message``, at the innermost line that is not ours, a library's or Python's.
+
+    words: the message, if not the error's own.
+    """
+    words = str(error) if words is None else words
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _foreign(frame.filename)]
-    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    message = f"{type(error).__name__}: {words}" if words else type(error).__name__
     if not frames:
         return message
-    return f"{_short(frames[-1].filename)}:{frames[-1].lineno}: {message}"
+    return f"{short(frames[-1].filename)}:{frames[-1].lineno}: {message}"
 
 
 def _foreign(filename: str) -> bool:
@@ -25,7 +29,8 @@ def _foreign(filename: str) -> bool:
     return filename.startswith(_PYTHON) and not filename.startswith(_INSTALLED)
 
 
-def _short(filename: str) -> str:
+def short(filename: str) -> str:
+    """A path as seen from the current folder."""
     path, here = Path(filename), Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else filename
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -25,6 +25,12 @@ FAR = 2.0**1000
 PINF, NINF, NAN, UNSPECIFIED, LOST, SPANNED = 1, 2, 4, 8, 16, 32
 """Flags: the implementation may hold +inf, -inf, NaN, anything; LOST: the reading left its own range; SPANNED:
 whatever the exact value is, t reaches from v over everything that an implementation may hold."""
+
+BRANCH = (
+    "a definition may not branch on a number; use where(condition, a, b), and for max and min "
+    "harness.numbers.maximum(a, b) and minimum(a, b)"
+)
+"""What is said of ``if x > 0``, and of the comparisons of Python's own max and min."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +171,19 @@ class Number:
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
-        raise TypeError("a definition may not branch on a number; use where(condition, a, b)")
+        raise TypeError(BRANCH)
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(
+            "a number of a definition cannot be looped over: use harness.numbers.sum(x, dim), and for max and "
+            "min harness.numbers.amax(x, dim) and harness.numbers.amin(x, dim)"
+        )
+
+    def __len__(self) -> NoReturn:
+        raise TypeError("a number of a definition has no length: use x.shape[dim]")
+
+    def __float__(self) -> NoReturn:
+        raise TypeError("a number of a definition is no float: use the functions of harness.numbers")
 
     def __getitem__(self, index: Any) -> Number:
         t = self.error

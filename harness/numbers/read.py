@@ -31,6 +31,10 @@ PRECISIONS = (140, 280, 560, 1000)
 """Bits of the mpmath readings, tried in turn; the radius's unit roundoff is still a normal float64."""
 
 
+class WrongResults(HarnessError):
+    """A definition returned something else than the outputs of its contract."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What is right for one output, [its shape].
@@ -127,8 +131,22 @@ def _evaluate(
     result = definition(**{name: _numbers(reading, value) for name, value in arguments.items()})
     results = _flat(result)
     if len(results) != outputs or not all(isinstance(number, Number) for number in results):
-        raise HarnessError(f"a definition returned {result!r}; its contract declares {outputs} output(s)")
+        raise WrongResults(f"returned {_told(results)}; it declares {outputs} output{'s' * (outputs != 1)}")
     return results
+
+
+def _told(results: list[Any]) -> str:
+    """What a definition returned, in words that hold no address and no array."""
+    other = [result for result in results if not isinstance(result, Number)]
+    if len(other) == len(results) == 1 and other[0] is None:
+        return "None"
+    if not other:
+        return f"{len(results)} result{'s' * (len(results) != 1)}"
+    many = "" if len(results) == 1 else f"{len(results)} results, among them "
+    if str(getattr(other[0], "dtype", "")).endswith("bool"):
+        return f"{many}a mask, which is no number; write where(mask, 1.0, 0.0)"
+    plain = other[0] is None or isinstance(other[0], bool | int | float | str)
+    return f"{many}{repr(other[0]) if plain else 'a ' + type(other[0]).__name__}, no number of the definition"
 
 
 def _device(arguments: Iterable[Any]) -> torch.device:
