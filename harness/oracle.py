@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,7 +21,7 @@ from harness import formats
 from harness.arithmetic import Arithmetic
 from harness.case import Case, situation_of
 from harness.checks.sentence import Joined, Judgement, Later, Ordinary, Target, judge
-from harness.contracts import Contract, written
+from harness.contracts import Contract, SpecialRow, written
 from harness.errors import HarnessError
 from harness.executors.origin import locate, short
 from harness.formats import Format
@@ -155,9 +156,7 @@ def check_definition(
     """
     contract = contract.at(case.sizes)
     shapes = [contract.shape(output.shape, case.sizes, case.scalars) for output in contract.outputs]
-    call = arguments(contract, case, exact, [torch.zeros(shape, dtype=torch.float64) for shape in shapes])
-    model = model_for(contract, arithmetic, case)
-    answers = _read(contract, call, model, [None] * len(shapes), 0)
+    answers = _unlaunched(contract, arithmetic, case, exact)
     for output, answer, shape in zip(contract.outputs, answers, shapes, strict=True):
         returned = list(answer.value.shape)
         if output.kind != "choice" and _long(returned) != _long(shape):
@@ -167,6 +166,40 @@ def check_definition(
                 f"the definition of contract {contract.name} {what}, and the contract declares {declared}: "
                 "correct the one or the other"
             )
+
+
+def check_answer(
+    contract: Contract,
+    arithmetic: Arithmetic,
+    case: Case,
+    exact: Mapping[str, torch.Tensor | None],
+    special: SpecialRow,
+) -> None:
+    """Raise HarnessError where the definition gives something else than what is stated of a special row.
+
+    exact: of rows that all are this one. What an implementation may answer is no contradiction.
+    """
+    assert special.answer is not None
+    stated = float(special.answer)
+    contract = contract.at(case.sizes)
+    for answer in _unlaunched(contract, arithmetic, case, exact):
+        value, t = answer.value, answer.t
+        same = (value == stated) | (torch.isnan(value) & math.isnan(stated)) | ((value - stated).abs() <= t)
+        wrong = ~same & (answer.may == 0)
+        if bool(wrong.any()):
+            raise HarnessError(
+                f"the definition of contract {contract.name}{_place(contract)} gives {float(value[wrong][0]):.9g} for "
+                f"the special row {special.name!r}, which says {special.answer}: correct the one or the other"
+            )
+
+
+def _unlaunched(
+    contract: Contract, arithmetic: Arithmetic, case: Case, exact: Mapping[str, torch.Tensor | None]
+) -> list[Answer]:
+    """The float64 reading of a case, in the definition's own shapes, as if zeros had been returned."""
+    shapes = [contract.shape(output.shape, case.sizes, case.scalars) for output in contract.outputs]
+    call = arguments(contract, case, exact, [torch.zeros(shape, dtype=torch.float64) for shape in shapes])
+    return _read(contract, call, model_for(contract, arithmetic, case), [None] * len(shapes), 0)
 
 
 def _long(shape: Sequence[int]) -> list[int]:

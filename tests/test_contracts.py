@@ -10,11 +10,13 @@ import pytest
 import torch
 
 import harness
+import references
 from harness import Dim, HarnessError, Output, Tensor, numbers
 from harness.arithmetic import Arithmetic
-from harness.contracts import SizeOf
+from harness.contracts import SizeOf, SpecialRow
 from harness.formats import FLOAT32
 from harness.numbers import read_double, read_exactly, read_float64
+from harness.oracle import check_answer
 
 
 def masked(x: Any, mask: Any) -> Any:
@@ -223,3 +225,72 @@ def test_what_a_definition_returns_is_told_by_its_contract(definition: Any, word
     with pytest.raises(HarnessError, match=rf"contract own \(.*test_contracts\.py:\d+\) {words}") as caught:
         harness.check(lambda x: x, contract, "float32", examples=20)
     assert "0x" not in str(caught.value)
+
+
+def _doubled(special: SpecialRow, definition: Any, **more: Any) -> Any:
+    definition.__name__ = "doubled"
+    args = {"x": "*batch N", **more}
+    return harness.contract(args=args, returns="*batch N", rows="*batch", special=(special,))(definition)
+
+
+@pytest.mark.parametrize(
+    ("special", "words"),
+    [
+        (SpecialRow("z", (), ("1",), "3"), r"gives 2 for the special row 'z', which says 3"),
+        (
+            SpecialRow("far", ("1", "inf"), ("inf",), "nan"),
+            r"gives 2 for the special row 'far', which says nan",
+        ),
+        (SpecialRow("nan", (), ("nan",), "0"), r"gives nan for the special row 'nan', which says 0"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
+def test_a_stated_answer_is_a_second_opinion_on_the_definition(
+    special: SpecialRow, words: str, dtype: str
+) -> None:
+    contract = _doubled(special, lambda x: x * 2.0)
+    with pytest.raises(HarnessError, match=rf"contract doubled \(.*:\d+\) {words}"):
+        harness.check(lambda x: x * 2, contract, dtype, examples=20)
+
+
+@pytest.mark.parametrize(
+    "special",
+    [
+        SpecialRow("tenth", (), ("0x1p-3",), "0.25"),
+        SpecialRow("nan", (), ("nan",), "nan"),
+        SpecialRow("inf", (), ("-inf",), "-inf"),
+        SpecialRow("none", (), ("1",)),
+    ],
+)
+def test_a_right_answer_is_no_contradiction(special: SpecialRow) -> None:
+    """An optional tensor, of which the answer says nothing, is left out."""
+
+    def definition(x: Any, weight: Any) -> Any:
+        return x * 2.0 if weight is None else x * 2.0 * weight
+
+    contract = _doubled(special, definition, weight=Tensor("N", optional=True))
+    launch = lambda x, weight: x * 2 if weight is None else x * 2 * weight  # noqa: E731
+    assert harness.check(launch, contract, "float32", examples=20).outcome == "PASS"
+
+
+@pytest.mark.parametrize("name", sorted(references.__all__))
+def test_the_stated_answers_of_the_references_agree_with_their_definitions(name: str) -> None:
+    """Read, too, wherever nothing but the first tensor has a say."""
+    contract = getattr(references, name)
+    others = list(contract.tensors.values())[1:]
+    if not any(special.answer for special in contract.special) or not all(spec.optional for spec in others):
+        return
+    read = []
+
+    def counted(*given: Any) -> None:
+        read.append(given)
+        check_answer(*given)
+
+    def unread(*args: Any, **kwargs: Any) -> Any:
+        raise harness.Unsupported
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("harness.oracle.check_answer", counted)
+        for dtype in contract.formats or ("float32", "float64", "float16"):
+            harness.check(unread, contract, dtype, examples=1)
+    assert read

@@ -12,7 +12,7 @@ import torch
 
 from harness import formats, interrupt, oracle
 from harness.arithmetic import Arithmetic
-from harness.case import Case, materialise
+from harness.case import Case
 from harness.checks.failure import Failure
 from harness.contracts import Contract, Domain
 from harness.errors import HarnessError
@@ -21,6 +21,7 @@ from harness.formats import Format, name_of
 from harness.large import is_large, run_large
 from harness.limits import check_budget
 from harness.search.arguments import make_subject, wanted_formats
+from harness.search.definition import FIRST, check_definition
 from harness.search.explain import right_if
 from harness.search.finding import contract_spec, finding
 from harness.search.progress import Phase, Progress, Watcher
@@ -173,20 +174,6 @@ def _tried(subject: Subject, case: Case, *, thorough: bool) -> Trial:
         raise
 
 
-def _check_definition(subject: Subject, cases: Iterable[Case]) -> None:
-    """Read the definition on the case that best tells the axes of outputs apart, before a kernel is blamed."""
-
-    def telling(case: Case) -> tuple[int, ...]:
-        contract = subject.contract.at(case.sizes)
-        shapes = [contract.shape(output.shape, case.sizes, case.scalars) for output in contract.outputs]
-        return min((min(shape, default=2) > 1, len(set(shape)) == len(shape)) for shape in shapes)
-
-    case = max(cases, key=telling, default=None)
-    if case is not None:
-        exact = materialise(subject.contract.at(case.sizes), case, device="cpu").exact
-        oracle.check_definition(subject.contract, subject.arithmetic, case, exact)
-
-
 class FormatSearch:
     """The search of one format: covering cases, then drawn ones, until a failure, which is then reduced.
 
@@ -220,7 +207,7 @@ class FormatSearch:
 
     def run(self) -> None:
         """Search until the situations are done, the time is spent, or a failure is found and reduced."""
-        _check_definition(self.subject, (case for _, case in islice(self._cases(self.examples), 3)))
+        check_definition(self.subject, [case for _, case in islice(self._cases(self.examples), FIRST)])
         failing = self._far() or self._search(self.subject, self.tally, self.examples) or self._whole()
         if failing is not None:
             self.conclude(failing)

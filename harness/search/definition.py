@@ -1,0 +1,62 @@
+"""The definition read before a kernel is blamed: its shapes, and the answers that its contract states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness import oracle
+from harness.case import Case, Row, materialise, special_row
+from harness.simplify import contiguous
+from harness.trial import Subject
+from harness.values.selection import SPECIAL
+
+FIRST = 24
+"""Cases of a search that the definition is looked at with, before any is launched."""
+
+TELLING = 3
+"""Those of them that the shapes are read on, or rather on the one that best tells the axes of outputs apart."""
+
+
+def check_definition(subject: Subject, cases: Sequence[Case]) -> None:
+    """Raise HarnessError where the definition contradicts its contract: in a shape, or in a stated answer."""
+
+    def telling(case: Case) -> tuple[int, ...]:
+        contract = subject.contract.at(case.sizes)
+        shapes = [contract.shape(output.shape, case.sizes, case.scalars) for output in contract.outputs]
+        return min((min(shape, default=2) > 1, len(set(shape)) == len(shape)) for shape in shapes)
+
+    case = max(cases[:TELLING], key=telling, default=None)
+    if case is not None:
+        exact = materialise(subject.contract.at(case.sizes), case, device="cpu").exact
+        oracle.check_definition(subject.contract, subject.arithmetic, case, exact)
+        _check_answers(subject, cases)
+
+
+def _check_answers(subject: Subject, cases: Sequence[Case]) -> None:
+    """Read every special row that has an answer in the smallest case that shows it whole.
+
+    Only where nothing but the first tensor has a say: others, if they are optional, are left out.
+    """
+    first, *others = subject.contract.tensors
+    if not all(subject.contract.tensors[name].optional for name in others):
+        return
+    cases = sorted(cases, key=lambda case: subject.contract.situations(case.sizes, case.scalars))
+    for special in subject.contract.special:
+        if special.answer is None:
+            continue
+        for case in cases:
+            recipe = case.tensors[first]
+            if recipe is None or not subject.contract.situations(case.sizes, case.scalars):
+                continue
+            rows = (Row(SPECIAL + special.name),)
+            shown = contiguous(
+                subject.contract, replace(case, tensors={first: recipe} | dict.fromkeys(others))
+            )
+            recipe = shown.tensors[first]
+            assert recipe is not None
+            shown = replace(shown, tensors={**shown.tensors, first: replace(recipe, rows=rows)})
+            if special_row(subject.contract, shown, 0) is special:
+                exact = materialise(subject.contract.at(case.sizes), shown, device="cpu").exact
+                oracle.check_answer(subject.contract, subject.arithmetic, shown, exact, special)
+                break
