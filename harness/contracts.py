@@ -15,7 +15,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, get_args, get_type_hints
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, get_args, get_type_hints
 
 from harness import shapes
 from harness.errors import HarnessError, nearest
@@ -381,6 +381,35 @@ class Contract:
         return tuple(labels.index(label) for label in rows if label in labels)
 
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_WRITE = "write @harness.contract(args={'x': '*shape'}, returns='*shape')"
+
+
+def _described(build: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Raise HarnessError for keywords that the function does not have, that it lacks, and for no parentheses."""
+    parameters = inspect.signature(build).parameters
+
+    @functools.wraps(build)
+    def described(*positional: _P.args, **keywords: _P.kwargs) -> _R:
+        if positional:
+            name = getattr(positional[0], "__name__", repr(positional[0]))
+            raise HarnessError(f"harness.contract takes keywords only; {_WRITE} above {name}")
+        for key in keywords:
+            if key not in parameters:
+                raise HarnessError(
+                    f"harness.contract has no argument {key!r}; {nearest(key, parameters)}known: {', '.join(parameters)}"
+                )
+        for key, parameter in parameters.items():
+            if parameter.default is parameter.empty and key not in keywords:
+                raise HarnessError(f"harness.contract is not given {key}; {_WRITE}")
+        return build(*positional, **keywords)
+
+    return described
+
+
+@_described
 def contract(
     *,
     args: Mapping[str, Any],

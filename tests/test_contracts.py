@@ -294,3 +294,26 @@ def test_the_stated_answers_of_the_references_agree_with_their_definitions(name:
         for dtype in contract.formats or ("float32", "float64", "float16"):
             harness.check(unread, contract, dtype, examples=1)
     assert read
+
+
+@pytest.mark.parametrize(
+    ("described", "words"),
+    [
+        ({"row": "all but last"}, r"has no argument 'row'; did you mean 'rows'\? known: args, returns, rows"),
+        ({"arg": {"x": "*s"}}, r"has no argument 'arg'; did you mean 'args'\?"),
+        ({"args": {"x": "*s"}}, r"is not given returns; write @harness\.contract\(args=.*, returns=.*\)"),
+        ({"returns": "*s"}, r"is not given args; write"),
+    ],
+)
+def test_a_contract_of_unknown_or_missing_arguments(described: dict[str, Any], words: str) -> None:
+    described = (
+        described if described.keys() & {"args", "returns"} else {"args": {}, "returns": "", **described}
+    )
+    with pytest.raises(HarnessError, match=rf"harness\.contract {words}"):
+        harness.contract(**described)
+
+
+def test_a_contract_without_parentheses() -> None:
+    undescribed: Any = harness.contract
+    with pytest.raises(HarnessError, match=r"write @harness\.contract\(args=.*, returns=.*\) above masked"):
+        undescribed(masked)
