@@ -135,6 +135,16 @@ def contract_names() -> list[str]:
     return sorted(name for name in references.__all__)
 
 
+def refuse_kernel(function: Any) -> None:
+    """Raise HarnessError for a Triton kernel, tuned or not, which no call but only a launch runs."""
+    if not type(function).__module__.startswith("triton.runtime."):
+        return
+    while type(getattr(function, "fn", None)).__module__.startswith("triton.runtime."):
+        function = function.fn
+    name = getattr(getattr(function, "fn", None), "__name__", type(function).__name__)
+    raise HarnessError(f"{name} is a @triton.jit kernel; give the function that launches it")
+
+
 def spec_of(function: Callable[..., Any], value: object = None) -> str:
     """A name by which another process finds a function, or ``value`` that was made of it; "" if there is none."""
     code = getattr(function, "__code__", None)
@@ -159,6 +169,7 @@ def _target(module: types.ModuleType, where: str, name: str) -> Target:
                 f"{where} has no function {name!r}; {nearest(part, known)}functions: {', '.join(known)}"
             )
         value = getattr(value, part)
+    refuse_kernel(value)
     if not callable(value):
         raise HarnessError(f"{where}:{name} is a {type(value).__name__}, no function")
     return Target(value, f"{where}:{name}", getattr(value, "__subject__", None))
@@ -245,7 +256,19 @@ def _import_failure(where: str, error: Exception) -> HarnessError:
         own = [(error.filename or where, error.lineno)]
     place = f" at {os.path.relpath(own[-1][0])}:{own[-1][1]}" if own else ""
     words = error.msg if isinstance(error, SyntaxError) else str(error).partition("\n")[0]
+    if isinstance(error, ImportError) and words.startswith("attempted relative import"):
+        words += f"; {_in_its_package(where)}"
     return HarnessError(f"importing {where} failed{place}: {type(error).__name__}: {words}")
+
+
+def _in_its_package(where: str) -> str:
+    """How to name a function of a file that imports relatively, which only a module of a package can."""
+    path = Path(where)
+    root = _package_root(path)
+    if root == path.parent:
+        return "give it as package.module:function, from the folder that holds the package"
+    inside = path.relative_to(root).with_suffix("")
+    return f"give it as {'.'.join(inside.parts)}:function, from the folder that holds {inside.parts[0]}"
 
 
 def _mutated(where: str, mutant: str, old: str, new: str) -> types.ModuleType:

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 KERNELS = """
 import os
 
-import harness, references, torch
+import harness, references, torch, triton
 from harness.contracts import Dim
 
 print("printed by the import")
@@ -88,6 +88,12 @@ def own(x, dim):
     return x
 
 constant = 3
+
+@triton.jit
+def bare(x, dim):
+    pass
+
+tuned = triton.autotune([triton.Config({})], key=[])(bare)
 """
 
 QUICK = ("--in-process", "--examples", "24", "--dtype", "float32")
@@ -371,6 +377,22 @@ CASE = '{"sizes":{"*shape":[1]},"scalars":{"dim":0},"tensors":{"x":null}}'
         ("check k.py:right --as matmul --domain K=-1", ["domain K=-1", "lengths, such as"]),
         ("check k.py:right --as gelu --domain approximate=tahn", ["'tahn'", "did you mean 'tanh'?"]),
         ("check k.py:right --as softcap --domain cap=none", ["domain cap='none'", "or another number"]),
+        (
+            "check k.py:bare --as softmax",
+            ["bare is a @triton.jit kernel; give the function that launches it"],
+        ),
+        (
+            "check k.py:tuned --as softmax",
+            ["bare is a @triton.jit kernel; give the function that launches it"],
+        ),
+        (
+            "check package/relative.py:f --as softmax",
+            ["relative import", "give it as package.relative:function, from the folder that holds package"],
+        ),
+        (
+            "check relative.py:f --as softmax",
+            ["failed at relative.py:1: ImportError", "as package.module:function"],
+        ),
         ("report /nowhere/at/all", ["'/nowhere/at/all' does not exist"]),
     ],
 )
@@ -378,6 +400,11 @@ def test_usage_errors_are_one_clear_line(
     arguments: str, words: list[str], here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "broken.py").write_text("1 / 0\n")
+    (here / "package").mkdir()
+    for name in ("package/__init__.py", "package/other.py"):
+        (here / name).write_text("x = 1\n")
+    for name in ("package/relative.py", "relative.py"):
+        (here / name).write_text("from .other import x\n")
     (here / "raises.py").write_text(
         "def f():\n    # of two lines\n    raise ValueError('two\\nlines')\nf()\n"
     )
@@ -470,6 +497,14 @@ def test_the_list_names_calls_roundings_families_layouts_and_checks(
     assert "accuracy, special values" in out
     assert harness_("list", "layouts") == 0
     assert "softmax" not in capsys.readouterr().out
+
+
+def test_the_package_runs_as_a_module() -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "harness", "list", "sofmax"], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 3
+    assert "did you mean 'softmax'?" in found.stderr
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import triton
 
 import harness
 import references
@@ -42,6 +43,13 @@ def test_an_executor_that_there_is_not(arguments: dict[str, Any], words: str) ->
 def test_a_function_of_other_parameters_is_not_launched(function: Any, words: str) -> None:
     with pytest.raises(HarnessError, match=words):
         harness.check(function, references.softmax, "float32", examples=4)
+
+
+def test_a_kernel_is_not_called() -> None:
+    bare = triton.jit(softmax)
+    for kernel in (bare, triton.heuristics({})(bare)):
+        with pytest.raises(HarnessError, match=r"^softmax is a @triton\.jit kernel; give the function that"):
+            harness.check(kernel, references.softmax, "float32", examples=4)
 
 
 def test_functions_of_more_parameters_than_needed_are_called() -> None:

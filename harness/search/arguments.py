@@ -15,7 +15,7 @@ from harness.errors import HarnessError
 from harness.executors import ready
 from harness.formats import Format, format_of
 from harness.limits import check_timeout
-from harness.subjects import FORMATS, Target, load_contract, spec_of
+from harness.subjects import FORMATS, Target, load_contract, refuse_kernel, spec_of
 from harness.trial import Subject
 
 
@@ -32,6 +32,7 @@ def make_subject(
     ready()
     target = fn if isinstance(fn, Target) else None
     function = target.function if target else fn
+    refuse_kernel(function)
     if not callable(function):
         raise HarnessError(f"the function under test is {function!r}; give a callable")
     if isinstance(function, Contract):
