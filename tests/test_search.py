@@ -264,6 +264,19 @@ def test_a_kernel_without_float32_has_its_claim_named() -> None:
     assert verdict.claim == "right if claims={'accumulator': 'bfloat16'}"
 
 
+def test_a_device_lost_in_float32_leaves_the_findings_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim that can no longer be tried is not named, and a crash that nobody asked for is not reported."""
+    module = importlib.import_module("harness.search.wider")
+
+    def run_trial(*args: Any, **options: Any) -> Any:
+        monkeypatch.setattr(module.Wider, "lost", True)
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(module, "run_trial", run_trial)
+    verdict = harness.check(silu_narrow_alone, references.silu, "bfloat16")
+    assert [found.check for found in verdict.findings] == ["accuracy"] and not verdict.claim
+
+
 def test_a_format_is_searched_alike_whatever_others_are_judged() -> None:
     alone = harness.check(softmax, references.softmax, "bfloat16", examples=60)
     among = harness.check(softmax, references.softmax, examples=60)

@@ -43,6 +43,8 @@ def right_if(subject: Subject, failing: Sequence[Trial], search: Callable[[Subje
             return ""
         if not _explains(subject, looser, wrong) or wider.refutes(looser, wrong):
             continue
+        if wider.lost:
+            return ""
         counterexample = search(replace(subject, arithmetic=looser))
         if counterexample is None:
             return f"right if claims={looser.claimed()}"

@@ -10,6 +10,7 @@ from harness import formats, oracle
 from harness.arithmetic import Arithmetic
 from harness.case import Case, shape_of
 from harness.errors import HarnessError
+from harness.executors import lost
 from harness.formats import name_of
 from harness.simplify import literal
 from harness.trial import Subject, Trial, run_trial
@@ -55,10 +56,15 @@ class Wider:
         )
         return any(self._wrong(loosest, trial) for trial in self._trials(wrong))
 
+    @property
+    def lost(self) -> bool:
+        """Whether the device answers no more, as after a kernel that cannot be called in float32."""
+        return self.subject.device != "cpu" and lost()
+
     def _trials(self, wrong: Iterable[Trial]) -> Iterator[Trial]:
         for trial in wrong:
             case = trial.case
-            if case not in self._run and len(self._run) < MOST_LAUNCHED:
+            if case not in self._run and len(self._run) < MOST_LAUNCHED and not self.lost:
                 self._run[case] = self._launched(case)
             found = self._run.get(case)
             if found is not None:
@@ -76,6 +82,10 @@ class Wider:
             trial = run_trial(self.subject, wide, thorough=False)
         except HarnessError:
             return None
+        except RuntimeError:
+            if self.lost:
+                return None
+            raise
         return trial if trial.judgements else None
 
     def _wrong(self, arithmetic: Arithmetic, trial: Trial) -> bool:
