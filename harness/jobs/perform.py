@@ -11,8 +11,7 @@ from typing import Any
 import torch
 
 from harness import records, search
-from harness.case import Case
-from harness.case import check as check_case
+from harness.case import Case, check_written
 from harness.checks.failure import Failure
 from harness.contracts import Domain
 from harness.errors import HarnessError, nearest
@@ -140,7 +139,7 @@ def _fuzz(job: messages.Fuzz, emit: Emit) -> None:
 
 def _replay(job: messages.Replay, emit: Emit) -> None:
     contract, case = load_contract(job.under.contract), _case(job.case)
-    check_case(contract, case)
+    check_written(contract, case)
     verdict = search.replay(
         load(job.under.target),
         contract,
@@ -154,7 +153,7 @@ def _replay(job: messages.Replay, emit: Emit) -> None:
 
 def _explain(job: messages.Explain, emit: Emit) -> None:
     subject, case = _subject(job.under), _case(job.case)
-    check_case(subject.contract, case)
+    check_written(subject.contract, case)
     contract = subject.contract.at(case.sizes)
     names = [output.name for output in contract.outputs]
     if job.output and job.output not in names:
