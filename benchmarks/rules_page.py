@@ -108,13 +108,18 @@ RULES: dict[str, tuple[Callable[..., Any], str]] = {
         "aligned and truncated, which c counts (Blanchard, Higham, Lopez, Mary & Pranesh, SIAM J. Sci. Comput. "
         "42 (2020), doi:10.1137/19M1289546; Khattak & Mikaitis, arXiv:2512.07004).",
     ),
+    "scaled matrix product": (
+        numbers.scaled_matmul,
+        "Whichever way an implementation goes, it is one of the three, each bounded by the rules of products and of "
+        "matrix products; the largest of the bounds covers them all.",
+    ),
     "variance, two passes": (
         variance._two_pass_error,
         "Σ(xᵢ - m)² = Σ(xᵢ - μ)² + n(m - μ)²: the error of the mean enters squared (Chan, Golub & LeVeque, "
         "doi:10.1080/00031305.1983.10483115).",
     ),
     "variance, Welford and Chan": (
-        variance._welford_error,
+        variance.Moments.welford_error.func,
         "Each step adds a product of two deviations from running means, whose errors dl enter linearly; summed "
         "over a lane they weigh with D1, the mean absolute deviation.",
     ),
