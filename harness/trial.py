@@ -126,9 +126,7 @@ class _Bench:
             self.trial.tally.empty_launches = 1
             return self.trial
         with self._timed("oracle"):
-            judged = oracle.judge_case(
-                self.contract, self.subject.arithmetic, self.case, self.inputs.exact, got, self.trial.dtypes
-            )
+            judged = self._judged(self.case, self.inputs, got)
         self.trial.judgements = judged.outputs
         self.trial.tally.escalated = judged.escalated
         unwritten = self._compare_surroundings(first, got, LARGE[self.turn % 2])
@@ -341,6 +339,11 @@ class _Bench:
                 self.trial.failures = [replace(f, message=where + f.message) for f in self.trial.failures]
                 return
 
+    def _judged(self, case: Case, inputs: Inputs, values: Sequence[torch.Tensor]) -> oracle.Judged:
+        """The judgement of what was returned, in the dtypes of the first launch."""
+        arithmetic, dtypes = self.subject.arithmetic, self.trial.dtypes
+        return oracle.judge_case(self.contract, arithmetic, case, inputs.exact, values, dtypes)
+
     def _judge_again(self, execution: Execution) -> None:
         """Judge a launch beside the first one, which was right, by its answer and by what the executor saw."""
         values = self._outputs(execution, self.inputs)
@@ -353,9 +356,7 @@ class _Bench:
         if all(bool(self._accepts(i, tensor).all()) for i, tensor in enumerate(values)):
             self._relations(execution)
             return
-        judged = oracle.judge_case(
-            self.contract, self.subject.arithmetic, self.case, self.inputs.exact, values
-        ).outputs
+        judged = self._judged(self.case, self.inputs, values).outputs
         self.trial.got, self.trial.judgements = values, judged
         unwritten = [torch.zeros(tensor.shape, dtype=torch.bool) for tensor in values]
         if "written" not in self._failed():
@@ -477,19 +478,12 @@ class _Bench:
         """
         if not all(bool(same_bits(a, b).all()) for a, b in zip(got, values, strict=True)):
             return False
-        judged = oracle.judge_case(
-            self.contract, self.subject.arithmetic, other, inputs.exact, values
-        ).outputs
-        for i, judgement in enumerate(judged):
-            wrong = ~judgement.right
-            if self.contract.outputs[i].kind in ("number", "code") and bool(wrong.any()):
-                element = tuple(int(j) for j in wrong.nonzero()[0])
-                text = element_text(
-                    self.names[i], element, float(values[i][element]), judgement, self.formats[i]
-                )
-                after = "other values of the same shape get the answer of the call before"
-                owner = int(self.owners[i][element])
-                self.trial.failures.append(Failure("repeatable", f"{after}: {text}", element, i, owner))
+        judged = self._judged(other, inputs, values).outputs
+        nothing = [torch.zeros(tensor.shape, dtype=torch.bool) for tensor in values]
+        for failure in wrong_elements(values, judged, self.names, self.formats, self.owners, nothing):
+            if self.contract.outputs[failure.output].kind in ("number", "code"):
+                text = f"other values of the same shape get the answer of the call before: {failure.message}"
+                self.trial.failures.append(replace(failure, check="repeatable", message=text))
                 return True
         return False
 

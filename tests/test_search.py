@@ -16,6 +16,8 @@ import torch
 
 import harness
 import references
+from harness import numbers
+from harness.contracts import Output
 from harness.search import fuzz
 
 
@@ -300,3 +302,17 @@ def test_an_answer_kept_by_shape_is_found_at_once_and_again() -> None:
     kept.clear()
     (again,) = harness.search.replay(cached, references.softmax, finding.case).findings
     assert (again.check, again.message) == (finding.check, finding.message)
+
+
+def test_an_answer_that_all_values_share_is_judged_in_its_own_dtype() -> None:
+    """A tenth in 16 bits, where the contract has float32 first: other rows change nothing, and rightly so."""
+
+    @harness.contract(args={"x": "M N"}, returns=Output("M", dtype=("float32", None)), rows="M", special=())
+    def tenth(x: Any) -> Any:
+        return numbers.sum(x * 0.0, -1) + 0.1
+
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        return (x.double() * 0.0).sum(-1).add(0.1).to(x.dtype)
+
+    verdict = harness.check(kernel, tenth, "bfloat16", domain={"finite": True}, examples=100)
+    assert verdict.ok, verdict

@@ -115,7 +115,7 @@ class Large:
                 outputs = oracle.judge_case(
                     self.contract, self.arithmetic, case, exact, got, self.dtypes
                 ).outputs
-                right = all(bool(judged.right.all()) for judged in outputs)
+                right = all(judged.right_everywhere for judged in outputs)
             except (RuntimeError, TypeError, HarnessError) as error:
                 if device == "cpu":
                     raise

@@ -91,7 +91,7 @@ class _Run:
             if piece.device != device:
                 self.trial.tally.notes["situations of large launches read again on the CPU"] += piece.rows
             self._count(piece)
-            if not all(bool(judged.right.all()) for judged in piece.outputs):
+            if not all(judged.right_everywhere for judged in piece.outputs):
                 self.trial.failures += self._wrong(piece, dtypes)
                 break
         self._took("oracle", start)
@@ -170,7 +170,7 @@ class _Run:
             tally.elements += judged.right.numel()
             tally.unspecified += int(judged.unspecified.sum())
             tally.unbounded += int(judged.unbounded.sum())
-            ratio = float(judged.ratio.max()) if judged.ratio.numel() else 0.0
+            ratio = judged.largest_ratio
             if ratio > tally.largest_ratio:
                 tally.largest_ratio, tally.largest_ratio_case = ratio, self.case
             if judged.right.numel() % piece.rows == 0:

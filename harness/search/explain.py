@@ -60,7 +60,7 @@ def _explains(subject: Subject, looser: Arithmetic, wrong: Sequence[Trial]) -> b
     for trial in reversed(wrong):
         contract = subject.contract.at(trial.case.sizes)
         judged = oracle.judge_case(contract, looser, trial.case, trial.exact, trial.got, trial.dtypes).outputs
-        if not all(bool(output.right.all()) for output in judged):
+        if not all(output.right_everywhere for output in judged):
             return False
         name = oracle.dtype_under_test(subject.contract, trial.case)
         flushed = 4 * _smallest_normal(name) if looser.flush != subject.arithmetic.flush else 0.0

@@ -91,7 +91,7 @@ class Wider:
     def _wrong(self, arithmetic: Arithmetic, trial: Trial) -> bool:
         contract = self.subject.contract.at(trial.case.sizes)
         judged = oracle.judge_case(contract, arithmetic, trial.case, trial.exact, trial.got, trial.dtypes)
-        return not all(bool(output.right.all()) for output in judged.outputs)
+        return not all(output.right_everywhere for output in judged.outputs)
 
 
 def in_float32(subject: Subject, case: Case) -> Case | None:
