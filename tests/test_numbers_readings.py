@@ -21,7 +21,8 @@ from harness.arithmetic import Arithmetic
 from harness.errors import HarnessError
 from harness.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Format
 from harness.numbers import Answer, read_exactly, read_float64
-from harness.numbers.backend import Float64, Multiprecision
+from harness.numbers.backend import Float64
+from harness.numbers.multiprecision import Multiprecision
 from harness.numbers.number import LOST, Number, Reading
 from harness.numbers.read import ORACLE_SHARE
 

@@ -15,8 +15,8 @@ from harness import oracle
 from harness.contracts import Contract
 from harness.formats import FLOAT64
 from harness.numbers import Answer, read_double, read_float64
-from harness.numbers.backend import Multiprecision
 from harness.numbers.double import Double
+from harness.numbers.multiprecision import Multiprecision
 from harness.numbers.number import FAR, LOST, NAN, NINF, PINF, SPANNED, UNSPECIFIED, Reading
 from harness.numbers.radius import terms
 from harness.numbers.read import _evaluate

@@ -15,8 +15,9 @@ import numpy as np
 import torch
 
 from harness.errors import HarnessError
-from harness.numbers.backend import Float64, Multiprecision
+from harness.numbers.backend import Float64
 from harness.numbers.model import Model, oracle_model
+from harness.numbers.multiprecision import Multiprecision
 from harness.numbers.number import LOST, Number, Reading
 from harness.numbers.pieces import Long, NotInPieces
 from harness.numbers.radius import FLOAT64_U, held, share, terms
