@@ -20,7 +20,8 @@ import torch
 from harness import formats
 from harness.arithmetic import Arithmetic
 from harness.case import Case, situation_of
-from harness.checks.sentence import Joined, Judgement, Later, Ordinary, Target, judge
+from harness.checks.judgement import Joined, Judgement, Later, Ordinary, Target
+from harness.checks.sentence import judge
 from harness.contracts import Contract, SpecialRow, written
 from harness.errors import HarnessError
 from harness.executors.origin import locate, short

@@ -20,6 +20,7 @@ from harness.arithmetic import Arithmetic
 from harness.case import Case, Inputs, materialise, situation_of, used_rows
 from harness.checks.agreement import same_bits, wrong_elements
 from harness.checks.failure import Check, Failure
+from harness.checks.judgement import Judgement
 from harness.checks.ownership import (
     Before,
     changed_inputs,
@@ -28,7 +29,6 @@ from harness.checks.ownership import (
     shared_with_arguments,
     written_outside,
 )
-from harness.checks.sentence import Judgement
 from harness.checks.structure import mismatch, returned_tensors
 from harness.checks.wording import element_text
 from harness.contracts import Contract, Domain

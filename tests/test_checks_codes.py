@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from harness.checks.sentence import Judgement, Target, judge
+from harness.checks.judgement import Judgement, Target
+from harness.checks.sentence import judge
 from harness.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT32, FLOAT64, Format
 from harness.numbers import Answer
 from harness.numbers.number import UNSPECIFIED

@@ -12,7 +12,8 @@ import references
 from harness import formats, numbers, oracle
 from harness.arithmetic import Arithmetic
 from harness.case import Case, Recipe, Row, materialise
-from harness.checks.sentence import Judgement, Later, Ordinary, Target, judge
+from harness.checks.judgement import Judgement, Later, Ordinary, Target
+from harness.checks.sentence import judge
 from harness.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, Format
 from harness.layouts import Layout
 from harness.numbers import Answer, Number, read_float64

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from harness.checks.sentence import Target, judge
+from harness.checks.judgement import Target
+from harness.checks.sentence import judge
 from harness.checks.wording import element_text
 from harness.formats import FLOAT32
 from harness.numbers import Answer

@@ -20,7 +20,8 @@ from emulation import Unit
 from judging import Array, model
 
 from harness import numbers
-from harness.checks.sentence import Target, judge
+from harness.checks.judgement import Target
+from harness.checks.sentence import judge
 from harness.formats import FLOAT16, FLOAT32, FLOAT64, Format, round_to
 from harness.numbers import Answer, Model, read_double, read_exactly, read_float64
 from harness.numbers.number import LOST, NAN, NINF, PINF, UNSPECIFIED

@@ -14,7 +14,8 @@ import references
 from harness import formats, oracle
 from harness.arithmetic import Arithmetic
 from harness.case import Case, Recipe, Row, materialise
-from harness.checks.sentence import Judgement, Target, judge
+from harness.checks.judgement import Judgement, Target
+from harness.checks.sentence import judge
 from harness.contracts import Contract
 from harness.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Format, round_mp
 from harness.layouts import Layout

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from harness.checks.failure import Failure
-from harness.checks.sentence import Judgement
+from harness.checks.judgement import Judgement
 from harness.checks.wording import element_text
 from harness.formats import Format
 

@@ -7,7 +7,7 @@ import math
 import torch
 
 from harness import formats
-from harness.checks.sentence import Judgement
+from harness.checks.judgement import Judgement
 from harness.formats import Format
 from harness.numbers.number import NAN, NINF, PINF
 

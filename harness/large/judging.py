@@ -11,7 +11,8 @@ import torch
 from harness import oracle, shapes
 from harness.arithmetic import Arithmetic
 from harness.case import Case
-from harness.checks.sentence import Judgement, judge
+from harness.checks.judgement import Judgement
+from harness.checks.sentence import judge
 from harness.contracts import Contract
 from harness.errors import HarnessError
 from harness.formats import decode
