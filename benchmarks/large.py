@@ -32,7 +32,8 @@ import triton.language as tl
 import harness
 import references
 from harness.case import shape_of
-from harness.contracts import Contract, domain
+from harness.contracts import Contract
+from harness.domain import domain
 from harness.executors import lost
 from harness.search.arguments import make_subject
 from harness.search.check import judged

@@ -18,7 +18,7 @@ _HOME = {
     "Choice": "harness.contracts",
     "Contract": "harness.contracts",
     "Dim": "harness.contracts",
-    "Domain": "harness.contracts",
+    "Domain": "harness.domain",
     "Finding": "harness.verdict",
     "HarnessError": "harness.errors",
     "Output": "harness.contracts",

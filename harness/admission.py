@@ -8,7 +8,8 @@ from math import prod
 
 from harness import layouts, shapes
 from harness.case import Case, Recipe, check, dtype_name, logical_values
-from harness.contracts import Choice, Contract, Dim, Domain
+from harness.contracts import Choice, Contract, Dim
+from harness.domain import Domain
 from harness.errors import HarnessError
 from harness.formats import from_hex, is_integer
 from harness.values import LITERAL, MAX_ABS, find

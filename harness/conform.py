@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.contracts import Contract, Domain
+from harness.contracts import Contract
+from harness.domain import Domain
 from harness.errors import HarnessError
 from harness.formats import format_of, is_integer
 from harness.subjects import FORMATS, Target, load_contract, subject

@@ -31,7 +31,8 @@ from harness.checks.ownership import (
 )
 from harness.checks.structure import mismatch, returned_tensors
 from harness.checks.wording import element_text
-from harness.contracts import Contract, Domain
+from harness.contracts import Contract
+from harness.domain import Domain
 from harness.executors import Execution, MemoryFault, execute
 from harness.formats import Format
 from harness.memory import allocate

@@ -8,7 +8,8 @@ import pytest
 
 import harness
 import references
-from harness.contracts import Contract, Domain, domain
+from harness.contracts import Contract
+from harness.domain import Domain, domain
 from harness.errors import HarnessError
 
 

@@ -14,7 +14,8 @@ import triton.language as tl
 import harness
 import references
 from harness.case import shape_of
-from harness.contracts import Contract, domain
+from harness.contracts import Contract
+from harness.domain import domain
 from harness.executors import execute
 from harness.layouts import MOST_FAR, REACH, variants
 from harness.memory import Block, allocate

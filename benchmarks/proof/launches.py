@@ -21,7 +21,8 @@ from harness import formats, oracle
 from harness.admission import narrowed
 from harness.arithmetic import Arithmetic
 from harness.case import Case, Grid, Recipe, Row, logical_values
-from harness.contracts import Contract, Domain, Sizes
+from harness.contracts import Contract, Sizes
+from harness.domain import Domain
 from harness.formats import FLOAT64, Format, format_of, is_integer
 from harness.layouts import Layout
 from harness.numbers import Answer

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from harness.arithmetic import CHOICES, Arithmetic
 from harness.checks.failure import CHECKS
-from harness.contracts import Contract, Domain
+from harness.contracts import Contract
+from harness.domain import Domain
 from harness.errors import HarnessError, nearest
 from harness.formats import FORMATS
 from harness.layouts import NAMES

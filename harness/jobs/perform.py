@@ -13,7 +13,7 @@ import torch
 from harness import records, search
 from harness.case import Case, check_written
 from harness.checks.failure import Failure
-from harness.contracts import Domain
+from harness.domain import Domain
 from harness.errors import HarnessError, nearest
 from harness.executors import neutral
 from harness.formats import name_of

@@ -10,7 +10,8 @@ import torch
 
 from harness import formats
 from harness.arithmetic import Arithmetic, arithmetic
-from harness.contracts import Contract, Domain, domain
+from harness.contracts import Contract
+from harness.domain import Domain, domain
 from harness.errors import HarnessError
 from harness.executors import ready
 from harness.formats import Format, format_of

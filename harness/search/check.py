@@ -14,7 +14,8 @@ from harness import formats, interrupt, oracle
 from harness.arithmetic import Arithmetic
 from harness.case import Case
 from harness.checks.failure import Failure
-from harness.contracts import Contract, Domain
+from harness.contracts import Contract
+from harness.domain import Domain
 from harness.errors import HarnessError
 from harness.executors import lost, neutral
 from harness.formats import Format, name_of

@@ -13,7 +13,8 @@ from harness import interrupt
 from harness.arithmetic import Arithmetic
 from harness.case import Case
 from harness.checks.failure import CLASSES, CheckFailed
-from harness.contracts import Contract, Domain
+from harness.contracts import Contract
+from harness.domain import Domain
 from harness.executors import neutral
 from harness.formats import Format, name_of
 from harness.limits import check_budget

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from harness import layouts
 from harness.case import Grid, Recipe, Row, dtype_name
-from harness.contracts import Contract, Domain
+from harness.contracts import Contract
+from harness.domain import Domain
 from harness.errors import HarnessError
 from harness.formats import Format, format_of, is_integer
 from harness.layouts import Layout

@@ -8,7 +8,8 @@ from math import prod
 from typing import Any
 
 from harness import shapes
-from harness.contracts import AxisLabel, Contract, Domain
+from harness.contracts import AxisLabel, Contract
+from harness.domain import Domain
 from harness.errors import HarnessError
 from harness.formats import FLOAT32, Format
 from harness.strategies.options import Sizes, lengths_of

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from harness.admission import narrowed
 from harness.case import Case, Grid, Recipe, Row
-from harness.contracts import Contract, Domain
+from harness.contracts import Contract
+from harness.domain import Domain
 from harness.formats import Format, is_integer
 from harness.layouts import Layout
 from harness.strategies import contents, shapes

@@ -11,7 +11,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from harness import layouts
 from harness.admission import narrowed
 from harness.case import Case, Grid, Recipe, Row
-from harness.contracts import Choice, Contract, Dim, Domain
+from harness.contracts import Choice, Contract, Dim
+from harness.domain import Domain
 from harness.formats import Format, is_integer
 from harness.layouts import Layout
 from harness.strategies import contents, shapes

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from harness.admission import narrowed, objection
 from harness.case import Case, shape_of
-from harness.contracts import Contract, Domain
+from harness.contracts import Contract
+from harness.domain import Domain
 from harness.formats import Format
 from harness.layouts import permits, variants
 from harness.strategies import contents

@@ -6,7 +6,8 @@ from math import prod
 from typing import Any
 
 from harness import shapes
-from harness.contracts import AxisLabel, Choice, Contract, Dim, Domain, SizeOf
+from harness.contracts import AxisLabel, Choice, Contract, Dim, SizeOf
+from harness.domain import Domain
 from harness.errors import HarnessError
 
 Sizes = dict[str, int | tuple[int, ...]]

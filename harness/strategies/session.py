@@ -12,7 +12,8 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.strategies import SearchStrategy
 
 from harness.case import Case
-from harness.contracts import Contract, Domain
+from harness.contracts import Contract
+from harness.domain import Domain
 from harness.formats import Format
 from harness.strategies.drawing import cases
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness import shapes
-from harness.contracts import AxisLabel, Contract, Domain
+from harness.contracts import AxisLabel, Contract
+from harness.domain import Domain
 from harness.strategies.cost import Budget, Fitted, afford, length, tensor_slots
 from harness.strategies.options import (
     dimensions,

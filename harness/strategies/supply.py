@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from harness.case import Grid, Row
-from harness.contracts import Contract, Domain
+from harness.contracts import Contract
+from harness.domain import Domain
 from harness.strategies.contents import POSITIONS, Demand
 from harness.values import SEVERAL, SPECIAL, Family, Pool, pool, specials
 

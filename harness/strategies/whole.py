@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from harness.admission import narrowed
 from harness.case import Case, Row, shape_of
-from harness.contracts import Contract, Domain
+from harness.contracts import Contract
+from harness.domain import Domain
 from harness.errors import HarnessError
 from harness.formats import Format, to_hex
 from harness.layouts import Layout

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.contracts import Contract, Domain, SpecialRow
+from harness.contracts import Contract, SpecialRow
+from harness.domain import Domain
 from harness.errors import HarnessError, nearest
 from harness.formats import Format
 from harness.values.counter import Floats, Stream, child
