@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from harness import layouts, shapes
-from harness.case import Case, Recipe, check, dtype_name, logical_values
+from harness.case import Case, Grid, Recipe, check, dtype_name, grid, logical_values
 from harness.contracts import Choice, Contract, Dim
 from harness.domain import Domain
 from harness.errors import HarnessError
@@ -35,6 +35,29 @@ def objection(contract: Contract, case: Case, domain: Domain) -> str | None:
     return (
         _sizes(contract, case, domain) or _scalars(contract, case, domain) or _tensors(contract, case, domain)
     )
+
+
+def check_written(contract: Contract, case: Case) -> None:
+    """`check`, and that of a case written by hand: as many values as elements, axes that exist."""
+    check(contract, case)
+    contract = contract.at(case.sizes)
+    for name, recipe in case.tensors.items():
+        if recipe is not None:
+            _check_values(name, recipe, grid(contract, case, name))
+    for name, scalar in contract.scalars.items():
+        if isinstance(scalar, Dim):
+            ndim = len(contract.shape(contract.tensors[scalar.of].shape, case.sizes, case.scalars))
+            if not -ndim <= case.scalars[name] < max(ndim, 1):
+                what = f"case has {name}={case.scalars[name]!r}, and {scalar.of} has {ndim} axes"
+                raise HarnessError(f"{what}: give {name} from {-ndim} to {ndim - 1}")
+
+
+def _check_values(name: str, recipe: Recipe, cells: Grid) -> None:
+    """Raise HarnessError unless each row that is written out has as many values as a row has elements."""
+    for row in recipe.rows:
+        if row.family == LITERAL and cells.rows and row.values and len(row.values) != cells.length:
+            what = f"a row of tensor {name!r} has {cells.length} elements, and the case {len(row.values)} values for it"
+            raise HarnessError(f"{what}: give one for each")
 
 
 def _sizes(contract: Contract, case: Case, domain: Domain) -> str | None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from harness.contracts import Contract, Dim, Output, SizeOf, SpecialRow
+from harness.contracts import Contract, Output, SizeOf, SpecialRow
 from harness.errors import HarnessError
 from harness.formats import Format, encode, format_of, from_hex, is_integer
 from harness.layouts import Layout
@@ -263,29 +263,6 @@ def check(contract: Contract, case: Case) -> None:
         ndim = len(contract.shape(spec.shape, case.sizes, case.scalars))
         if recipe.layout.ndim != ndim:
             raise HarnessError(f"tensor {name!r} has {ndim} axes, its layout {recipe.layout.ndim}")
-
-
-def check_written(contract: Contract, case: Case) -> None:
-    """`check`, and that of a case written by hand: as many values as elements, axes that exist."""
-    check(contract, case)
-    contract = contract.at(case.sizes)
-    for name, recipe in case.tensors.items():
-        if recipe is not None:
-            _check_values(name, recipe, grid(contract, case, name))
-    for name, scalar in contract.scalars.items():
-        if isinstance(scalar, Dim):
-            ndim = len(contract.shape(contract.tensors[scalar.of].shape, case.sizes, case.scalars))
-            if not -ndim <= case.scalars[name] < max(ndim, 1):
-                what = f"case has {name}={case.scalars[name]!r}, and {scalar.of} has {ndim} axes"
-                raise HarnessError(f"{what}: give {name} from {-ndim} to {ndim - 1}")
-
-
-def _check_values(name: str, recipe: Recipe, cells: Grid) -> None:
-    """Raise HarnessError unless each row that is written out has as many values as a row has elements."""
-    for row in recipe.rows:
-        if row.family == LITERAL and cells.rows and row.values and len(row.values) != cells.length:
-            what = f"a row of tensor {name!r} has {cells.length} elements, and the case {len(row.values)} values for it"
-            raise HarnessError(f"{what}: give one for each")
 
 
 def drawn_scalars(contract: Contract) -> list[str]:

@@ -33,12 +33,11 @@ from hypothesis import strategies as st
 
 import references
 from harness import shapes, simplify
-from harness.admission import objection
+from harness.admission import check_written, objection
 from harness.case import (
     Case,
     Recipe,
     Row,
-    check_written,
     grid,
     logical_values,
     materialise,

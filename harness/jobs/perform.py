@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from harness import records, search
-from harness.case import Case, check_written
+from harness.admission import check_written
+from harness.case import Case
 from harness.checks.failure import Failure
 from harness.domain import Domain
 from harness.errors import HarnessError, nearest
