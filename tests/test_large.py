@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from processes import peak_gib
 
 import harness
 import references
@@ -62,8 +61,12 @@ def test_a_definition_reads_the_same_in_pieces(name: str, values: str) -> None:
     long = Long((4001,), 0, 100, lambda start, stop: x[start:stop])
     (a,) = read_float64(contract.definition, {"x": long, **call}, model, [()], backend=InPieces())
     (b,) = read_float64(contract.definition, {"x": x, **call}, model, [()])
-    assert torch.allclose(a.value, b.value, rtol=1e-13, atol=0, equal_nan=True)
-    assert torch.allclose(a.t, b.t, rtol=1e-6, atol=0, equal_nan=True)
+    # Each value is within its radius of the exact one, and each t is inflated by it, and rounded in n operations.
+    apart = a.radius + b.radius
+    assert torch.equal(a.value.isfinite(), b.value.isfinite())
+    same = (a.value == b.value) | (a.value.isnan() & b.value.isnan())
+    assert bool((same | ((a.value - b.value).abs() <= a.radius * a.t + b.radius * b.t)).all())
+    assert torch.allclose(a.t, b.t, rtol=apart + 4 * 4001 * 2.0**-53, atol=0)
     assert torch.equal(a.may, b.may)
 
 
@@ -219,20 +222,15 @@ def test_a_contract_without_large_launches_says_so() -> None:
 
 
 CHECK = """
-import resource, torch, harness, references
+import torch, harness, references
 def total(x, dim):
     return x.sum(dim)
 asked = {"large": 10**8, "layouts": ("contiguous",), "ndim": 1}
 verdict = harness.check(total, references.sum, "float32", domain=asked, examples=4)
 assert verdict.ok, verdict
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 """
 
 
 @pytest.mark.slow
 def test_a_check_of_a_sum_of_1e8_elements_takes_less_than_its_tensors_twice_and_1_gib() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", CHECK], capture_output=True, text=True, timeout=600, check=False
-    )
-    assert run.returncode == 0, run.stderr
-    assert float(run.stdout) < 3 * 4 * 10**8 / 2**30 + 1.0, f"{run.stdout.strip()} GiB"
+    assert peak_gib(CHECK) < 3 * 4 * 10**8 / 2**30 + 1.0
