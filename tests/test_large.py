@@ -12,7 +12,7 @@ from processes import peak_gib
 
 import harness
 import references
-from harness import formats
+from harness import formats, numbers
 from harness.arithmetic import Arithmetic
 from harness.case import Case, Recipe, Row, materialise
 from harness.contracts import Contract
@@ -20,7 +20,7 @@ from harness.formats import to_hex
 from harness.large import Contents, run_large
 from harness.large.contents import TILE
 from harness.layouts import Layout
-from harness.numbers import read_float64
+from harness.numbers import Answer, Number, read_float64
 from harness.numbers.pieces import InPieces, Long, NotInPieces
 from harness.strategies import whole
 from harness.strategies.whole import ELEMENTS
@@ -52,7 +52,9 @@ ROWS = {
 
 
 @pytest.mark.parametrize("values", ROWS)
-@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin", "logsumexp", "var", "vector_norm"])
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "amax", "amin", "argmax", "argmin", "logsumexp", "var", "vector_norm"]
+)
 def test_a_definition_reads_the_same_in_pieces(name: str, values: str) -> None:
     contract: Contract = getattr(references, name)
     x = ROWS[values](4001)
@@ -77,6 +79,49 @@ def test_what_needs_a_row_as_a_whole_says_so(name: str) -> None:
     model = Arithmetic().model(contract, formats.FLOAT32)
     with pytest.raises(NotInPieces):
         read_float64(contract.definition, {"x": long, "dim": 0}, model, [None], backend=InPieces())
+
+
+Definition = Callable[[Number], Number]
+IN_PIECES: dict[str, Definition] = {
+    "where": lambda x: numbers.sum(numbers.where(x > 0, x, 0.0), 0),
+    "conditions joined": lambda x: numbers.sum(numbers.where((x > 0) ^ (x < 3), x, 1.0), 0),
+    "a mask by place": lambda x: numbers.sum(numbers.where(numbers.positions(x, 0) % 7 == 3, x, 0.0), 0),
+    "places divided": lambda x: numbers.amax(numbers.where(numbers.positions(x, 0) // 2000 == 1, x, -9.0), 0),
+    "the last place": lambda x: numbers.argmax(numbers.where(numbers.positions(x, -1) == 4000, x, -99.0), -1),
+}
+AS_A_WHOLE: dict[str, Definition] = {
+    "reshape": lambda x: numbers.sum(numbers.reshape(x, (1, 4001)), 1),
+    "transpose": lambda x: numbers.sum(numbers.transpose(numbers.unsqueeze(x, 0)), 1),
+    "expand": lambda x: numbers.sum(numbers.expand(x, (2, 4001)), 1),
+    "take_along": lambda x: numbers.take_along(x, numbers.argmax(x, 0), 0),
+    "matmul": lambda x: numbers.matmul(x, x),
+    "concatenate": lambda x: numbers.sum(numbers.concatenate([x, x], 0), 0),
+    "every other": lambda x: numbers.sum(x[::2], 0),
+    "repeat": lambda x: numbers.sum(numbers.repeat_interleave(x, 2, 0), 0),
+}
+
+
+def read_long(definition: Definition) -> tuple[Answer, Answer]:
+    """Of a row that is long, and of the same as a whole."""
+    x = ROWS["rounding"](4001)
+    long = Long((4001,), 0, 100, lambda start, stop: x[start:stop])
+    model = Arithmetic().model(references.sum, formats.FLOAT32)
+    (a,) = read_float64(definition, {"x": long}, model, [None], backend=InPieces())
+    (b,) = read_float64(definition, {"x": x}, model, [None])
+    return a, b
+
+
+@pytest.mark.parametrize("what", IN_PIECES)
+def test_conditions_are_read_in_pieces(what: str) -> None:
+    a, b = read_long(IN_PIECES[what])
+    assert bool((abs(a.value - b.value) <= a.radius * a.t + b.radius * b.t).all())
+    assert torch.equal(a.t == 0, b.t == 0)
+
+
+@pytest.mark.parametrize("what", AS_A_WHOLE)
+def test_whatever_needs_the_axis_as_a_whole_says_so(what: str) -> None:
+    with pytest.raises(NotInPieces):
+        read_long(AS_A_WHOLE[what])
 
 
 def one_row(row: Row, n: int = COUNT, fmt: str = "bfloat16") -> Case:

@@ -134,6 +134,11 @@ class Multiprecision:
     def any_so_far(self, mask: np.ndarray, dim: int) -> np.ndarray:
         return np.logical_or.accumulate(mask, axis=dim)
 
+    def first_along(self, mask: np.ndarray, dim: int) -> np.ndarray:
+        n = mask.shape[dim]
+        first = np.where(mask.any(axis=dim, keepdims=True), mask.argmax(axis=dim, keepdims=True), n)
+        return self.leaf(torch.from_numpy(first.astype(np.float64)))
+
     def along(self, values: list[float], dim: int, like: np.ndarray) -> np.ndarray:
         shape = [len(values) if axis == dim else 1 for axis in range(like.ndim)]
         return self.leaf(torch.tensor(values, dtype=torch.float64)).reshape(shape)

@@ -45,17 +45,50 @@ class Long:
         length = self.shape[self.axis]
         return min(length, self.step + -(-length // self.step)) * math.prod(self.shape) // max(length, 1)
 
+    def places(self, dim: int) -> Long:
+        """0, 1, 2, … along its long axis."""
+        if dim != self.axis:
+            raise NotInPieces("numbers another axis than the long one")
+        ones, device = (1,) * self.ndim, self.piece(0, 1).device
+
+        def piece(start: int, stop: int) -> torch.Tensor:
+            return torch.arange(start, stop, device=device).reshape(*ones[:dim], -1, *ones[dim + 1 :])
+
+        return Long((*ones[:dim], self.shape[dim], *ones[dim + 1 :]), dim, self.step, piece)
+
     def pieces(self) -> Iterator[Any]:
         """All of it, in order."""
         length = self.shape[self.axis]
         for start in range(0, length, self.step):
             yield self.piece(start, min(start + self.step, length))
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """That of its elements."""
+        dtype: torch.dtype = self.piece(0, 1).dtype
+        return dtype
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(torch.Tensor, name):
+            raise NotInPieces(f"needs its long axis as a whole: {name}")
+        raise AttributeError(name)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise NotInPieces("needs its long axis as a whole")
+
+    @classmethod
+    def __torch_function__(cls, function: Any, *_: Any, **__: Any) -> Any:
+        raise NotInPieces(f"needs its long axis as a whole: {function.__name__}")
+
     def __getitem__(self, index: Any) -> Any:
         if not (isinstance(index, tuple) and len(index) == self.axis + 1):
             raise NotInPieces("takes other parts than slices of its long axis")
-        start, stop, step = index[self.axis].indices(self.shape[self.axis])
-        if step != 1 or any(item != slice(None) for item in index[: self.axis]):
+        kept = (
+            all(isinstance(item, slice) for item in index)
+            and index[: self.axis].count(slice(None)) == self.axis
+        )
+        start, stop, step = index[self.axis].indices(self.shape[self.axis]) if kept else (0, 0, 0)
+        if step != 1:
             raise NotInPieces("takes other parts than slices of its long axis")
         return self.piece(start, stop)
 
@@ -96,9 +129,10 @@ def _reflected(function: Callable[[Any, Any], Any]) -> Any:
     return lambda self, other: lifted(lambda a, b: function(b, a), self, other)
 
 
-for _name in ("add", "sub", "mul", "truediv", "mod", "pow", "and", "or", "lt", "le", "gt", "ge", "eq", "ne"):
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
+for _name in (*_BINARY, "lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Long, f"__{_name}__", _binary(getattr(operator, f"__{_name}__")))
-for _name in ("add", "sub", "mul", "truediv", "and", "or"):
+for _name in _BINARY:
     setattr(Long, f"__r{_name}__", _reflected(getattr(operator, f"__{_name}__")))
 for _name in ("neg", "abs", "invert"):
     setattr(Long, f"__{_name}__", _unary(getattr(operator, f"__{_name}__")))
@@ -193,6 +227,20 @@ class InPieces(Float64):
     def any_so_far(self, mask: Array, dim: int) -> torch.Tensor:
         return super().any_so_far(_whole(mask), dim)
 
+    def first_along(self, mask: Array, dim: int) -> Array:
+        if not isinstance(mask, Long):
+            return super().first_along(mask, dim)
+        self._along_it(mask, dim)
+        length = mask.shape[dim]
+        found = torch.full([1 if axis == dim else n for axis, n in enumerate(mask.shape)], float(length))
+        start = 0
+        for part in mask.pieces():
+            place = super().first_along(part, dim)
+            found = found.to(place.device)
+            found = torch.where((found == length) & (place < part.shape[dim]), place + start, found)
+            start += part.shape[dim]
+        return found
+
     def along(self, values: list[float], dim: int, like: Array) -> torch.Tensor:
         return super().along(values, dim, _whole(like))
 
@@ -206,9 +254,13 @@ class InPieces(Float64):
         """A reduction along the long axis: of each piece, then of what that gives."""
         if not isinstance(a, Long):
             return reduce(a, dim)
+        self._along_it(a, dim)
+        return reduce(torch.cat([reduce(part, dim) for part in a.pieces()], dim), dim)
+
+    @staticmethod
+    def _along_it(a: Long, dim: int) -> None:
         if dim != a.axis:
             raise NotInPieces("reduces another axis than the long one")
-        return reduce(torch.cat([reduce(part, dim) for part in a.pieces()], dim), dim)
 
 
 def _whole(a: Array) -> Array:

@@ -12,6 +12,7 @@ import torch
 from harness.numbers.backend import Array
 from harness.numbers.double import Double, joined
 from harness.numbers.number import Number, moves
+from harness.numbers.pieces import Long
 
 
 def reshape(x: Number, shape: Sequence[int]) -> Number:
@@ -81,10 +82,8 @@ def take_along(x: Number, index: Number, dim: int) -> Number:
 def positions(x: Number, dim: int) -> Any:
     """0, 1, 2, … along one axis of x, as an integer array that broadcasts to its shape; for masks."""
     x.reading.numbered.append(dim)
-    return _positions(x, dim)
-
-
-def _positions(x: Number, dim: int) -> Any:
+    if isinstance(x.v, Long):
+        return x.v.places(dim % x.v.ndim)
     shape = [1] * len(x.shape)
     shape[dim] = x.shape[dim]
     if isinstance(x.v, torch.Tensor | Double):
@@ -117,15 +116,10 @@ def _first_extreme(x: Number, dim: int, sign: int) -> Number:
         raise TypeError(
             "a definition takes argmax or argmin of numbers that carry a rounding error; see Output 'choice'"
         )
+    dim %= len(x.shape)
     signed = x.v if sign > 0 else -x.v
     best = xp.amax(signed, dim)
-    found = (signed == best) | xp.isnan(signed)
-    place = _positions(x, dim)
-    if isinstance(found, torch.Tensor):
-        index = torch.where(found, place, x.shape[dim]).amin(dim, keepdim=True).to(torch.float64)
-        return x.reading.exact(xp.leaf(index))
-    whole = np.where(found, np.broadcast_to(place, found.shape), x.shape[dim]).min(axis=dim, keepdims=True)
-    return x.reading.exact(xp.leaf(torch.from_numpy(whole.astype(np.float64))))
+    return x.reading.exact(xp.first_along((signed == best) | xp.isnan(signed), dim))
 
 
 def _moved(x: Number, move: Callable[[Array], Array]) -> Number:
