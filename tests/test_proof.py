@@ -23,7 +23,19 @@ from harness.numbers.model import Model
 from harness.numbers.number import LOST, UNSPECIFIED
 
 EVERY = pytest.mark.parametrize("name", CONTRACTS)
-BOTH = pytest.mark.parametrize("reading", READINGS)
+ALL = pytest.mark.parametrize("reading", READINGS)
+IN_PIECES = (
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "logsumexp",
+    "mean",
+    "sum",
+    "var",
+    "vector_norm",
+    "weighted_mean",
+)
 
 
 def proved(name: str, reading: str, outputs: int, seed: int = 0) -> Found:
@@ -31,20 +43,21 @@ def proved(name: str, reading: str, outputs: int, seed: int = 0) -> Found:
 
 
 @EVERY
-@BOTH
+@ALL
 def test_readings_lie_within_their_radius(name: str, reading: str) -> None:
     found = proved(name, reading, 40)
     assert found.outside == 0, found.example
-    assert found.compared >= 40, "nothing was compared"
+    assert found.refused is (reading == "in-pieces" and name not in IN_PIECES)
+    assert found.refused or found.compared >= 40, "nothing was compared"
 
 
 @pytest.mark.slow
 @EVERY
-@BOTH
+@ALL
 def test_readings_lie_within_their_radius_on_many_outputs(name: str, reading: str) -> None:
     found = proved(name, reading, OUTPUTS, seed=1)
     assert found.outside == 0, found.example
-    assert found.compared >= OUTPUTS
+    assert found.refused or found.compared >= OUTPUTS
 
 
 @EVERY
@@ -81,7 +94,7 @@ def chosen_power(x: Number, shift: Number | None, which: Number, parts: list[Num
     return (numbers.reshape(picked, x.shape[:1]) + numbers.reshape(total, x.shape[:1])) ** power
 
 
-@BOTH
+@pytest.mark.parametrize("reading", [name for name in READINGS if name != "in-pieces"])
 def test_a_new_contract_is_proved_from_its_declaration(reading: str) -> None:
     found = compare(chosen_power, reading, 300)
     assert (found.outside, found.compared >= 300) == (0, True), found.example

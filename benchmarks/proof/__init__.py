@@ -12,7 +12,8 @@ bits, which must be none. The exit status says so.
 """
 
 import references
-from benchmarks.proof.comparison import BITS, READINGS, Found, compare
+from benchmarks.proof.comparison import BITS, Found, compare
+from benchmarks.proof.readings import READINGS
 
 CONTRACTS = tuple(references.__all__)
 """Names of all that ``references`` offers."""

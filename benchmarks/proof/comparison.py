@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import mpmath
 import numpy as np
 import torch
 
-from benchmarks.proof.launches import Launch, Read, launches
+from benchmarks.proof.launches import Launch, launches
+from benchmarks.proof.readings import READINGS, Read
 from harness import oracle
 from harness.contracts import Contract
 from harness.formats import FLOAT64
-from harness.numbers import Answer, read_double, read_float64
+from harness.numbers import Answer
 from harness.numbers.double import Double
 from harness.numbers.multiprecision import Multiprecision
 from harness.numbers.number import FAR, LOST, NAN, NINF, PINF, SPANNED, UNSPECIFIED, Reading
+from harness.numbers.pieces import NotInPieces
 from harness.numbers.radius import terms
 from harness.numbers.read import _evaluate
 
 BITS = 300
 
-READINGS: dict[str, Read] = {"float64": read_float64, "double-double": read_double}
-"""The readings that claim a radius, by the names of their tiers in :data:`harness.oracle.TIERS`."""
-
 PATIENCE = 40
-"""How many times as many outputs are looked at as are to be compared, before a contract is given up."""
+"""How many times as many outputs are looked at as are to be compared, before a contract is given up; and how many
+launches a reading may decline before it has taken one."""
 
 ERRORS_OF_ERRORS, UNDERFLOWS = 2.0**-30, 8 * FLOAT64.eta
 """What float64 may lose of an allowed error: a share of it and, as every operation that may underflow is allowed a
@@ -52,7 +51,7 @@ WIDE = Values()
 class Found:
     """What a comparison found: outputs compared; lost, which go up a tier; open, where anything is right, or all
     that t spans; outside the radius, or allowed less than the same rules allow at 300 bits; the largest error in the
-    radius; example: the first outside, in words."""
+    radius; example: the first outside, in words; declined: launches that cannot be read in pieces."""
 
     compared: int = 0
     lost: int = 0
@@ -60,34 +59,45 @@ class Found:
     outside: int = 0
     largest: float = 0.0
     example: str = ""
+    declined: int = 0
 
     @property
     def outputs(self) -> int:
         """All that were looked at."""
         return self.compared + self.lost + self.open
 
+    @property
+    def refused(self) -> bool:
+        """Whether the contract is none for this reading."""
+        return not self.outputs and self.declined >= PATIENCE
+
 
 def compare(contract: Contract, reading: str, outputs: int, seed: int = 0) -> Found:
     """Hold a reading against mpmath on so many outputs of one contract, beside those that it gives up."""
-    tier, read, found = oracle.TIERS.index(reading), READINGS[reading], Found()
-    for launch in launches(contract, read, tier, seed):
-        if oracle.first_tier(launch.model, terms(launch.arguments.values())) <= tier:
-            for output, three in zip(launch.contract.outputs, _both(launch, read), strict=True):
+    how, found = READINGS[reading], Found()
+    for launch in launches(contract, how.whole, how.tier, seed):
+        if oracle.first_tier(launch.model, terms(launch.arguments.values())) <= how.tier:
+            try:
+                answers = _both(launch, how.read)
+            except NotInPieces:
+                answers, found.declined = [], found.declined + 1
+            for output, three in zip(launch.contract.outputs, answers, strict=False):
                 _count(found, *three, f"{output.name} of launch {launch.number}, seed {seed}")
-        if found.compared >= outputs or found.outputs >= PATIENCE * outputs:
+        if found.refused or found.compared >= outputs or found.outputs >= PATIENCE * outputs:
             return found
     raise AssertionError("launches are endless")
 
 
-def _both(launch: Launch, read: Read) -> Iterator[tuple[Answer, np.ndarray, np.ndarray]]:
+def _both(launch: Launch, read: Read) -> list[tuple[Answer, np.ndarray, np.ndarray]]:
     """The answers of a reading, and the same definition's values and allowed errors at 300 bits."""
     definition, count = launch.contract.definition, len(launch.contract.outputs)
+    answers, both = read(definition, launch.arguments, launch.model, [None] * count), []
     with np.errstate(all="ignore"):
         numbers = _evaluate(definition, launch.arguments, Reading(WIDE, launch.model), count)
-    answers = read(definition, launch.arguments, launch.model, [None] * count)
     for answer, number in zip(answers, numbers, strict=True):
         shape, v = tuple(answer.t.shape), np.asarray(number.v)
-        yield answer, v.reshape(shape), WIDE.filled(number.t, v).reshape(shape)
+        both.append((answer, v.reshape(shape), WIDE.filled(number.t, v).reshape(shape)))
+    return both
 
 
 def _count(found: Found, answer: Answer, exact: np.ndarray, allowed: np.ndarray, where: str) -> None:

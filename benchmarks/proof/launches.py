@@ -8,7 +8,7 @@ turn; tensors hold adversarial rows (:mod:`benchmarks.proof.rows`), families of 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.proof.readings import Read
 from benchmarks.proof.rows import Rows
 from harness import formats, oracle
 from harness.admission import narrowed
@@ -25,7 +26,6 @@ from harness.contracts import Contract, Sizes
 from harness.domain import Domain
 from harness.formats import FLOAT64, Format, format_of, is_integer
 from harness.layouts import Layout
-from harness.numbers import Answer
 from harness.numbers.model import PRIMITIVE_ERRORS, Model
 from harness.strategies import Budget, contents, shapes
 from harness.strategies.contents import Demand
@@ -42,8 +42,6 @@ EVERY = 40
 """One launch in so many has a row of LONG elements."""
 
 BUDGET = Budget(elements=1_200, long=3 * LONG, products=5_000, single=400)
-
-Read = Callable[..., list[Answer]]
 
 _HALF_AN_ULP = dict.fromkeys(PRIMITIVE_ERRORS, 0.5)
 CLAIMS = (
