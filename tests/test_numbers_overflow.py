@@ -584,6 +584,15 @@ def definition_shape(definition: Callable[..., Any], x: torch.Tensor) -> tuple[i
     return definition(Reading(Float64(), model()).exact(x)).shape
 
 
+def test_an_exponential_far_beyond_float64_is_infinite() -> None:
+    """Of numbers near float64's largest, of which the powers of a series are none."""
+    x = torch.tensor([1e300], dtype=torch.float64)
+    (answer,) = read_float64(numbers.exp, {"x": x}, model(FLOAT64), [(1,)])
+    assert allows(answer, math.inf, FLOAT64.overflow_threshold) and not allows(answer, 1.0)
+    (answer,) = read_float64(lambda x: numbers.exp(-x), {"x": x}, model(FLOAT64), [(1,)])
+    assert allows(answer, 0.0) and not allows(answer, 1.0)
+
+
 def test_an_argument_that_underflowed_leaves_log_open() -> None:
     """Σ exp(x) is 0 in every arithmetic but the exact one: log may be -inf, and nothing is certain."""
     x = torch.tensor([[-1000.0, -1000.0]], dtype=torch.float64)

@@ -126,7 +126,7 @@ def _exp_series(a: Number, v: Array) -> Array | Share | None:
     c = model.errors["exp"] * model.u
     sigma = model.log2e_rounding * model.u * (1 + k)
     step = (k + sigma) * xp.most(a.v, 0.0)
-    terms = next((n for n in range(1, _LONGEST) if step**n <= 2.0**-54), 0)
+    terms = next((n for n in range(1, _LONGEST) if step < 1 and step**n <= 2.0**-54), 0)
     if not terms:
         return None
 
