@@ -22,7 +22,7 @@ from harness.arithmetic import Arithmetic
 from harness.case import Case, situation_of
 from harness.checks.judgement import Joined, Judgement, Later, Ordinary, Target
 from harness.checks.sentence import judge
-from harness.contracts import Contract, SpecialRow, written
+from harness.contracts import Contract, Output, SpecialRow, written
 from harness.errors import HarnessError
 from harness.executors.origin import locate, short
 from harness.formats import Format
@@ -157,7 +157,7 @@ def check_definition(
     """
     contract = contract.at(case.sizes)
     shapes = [contract.shape(output.shape, case.sizes, case.scalars) for output in contract.outputs]
-    answers = _unlaunched(contract, arithmetic, case, exact)
+    answers = _unlaunched(contract, model_for(contract, arithmetic, case), case, exact)
     for output, answer, shape in zip(contract.outputs, answers, shapes, strict=True):
         returned = list(answer.value.shape)
         if output.kind != "choice" and _long(returned) != _long(shape):
@@ -167,6 +167,48 @@ def check_definition(
                 f"the definition of contract {contract.name} {what}, and the contract declares {declared}: "
                 "correct the one or the other"
             )
+
+
+def check_rows(contract: Contract, case: Case, exact: Mapping[str, torch.Tensor | None]) -> None:
+    """Raise HarnessError where the definition gives a situation something else beside others than alone.
+
+    Situations are what a contract's ``rows`` says is independent: checks change all but one, and the oracle reads
+    one alone. Of the first and the last, by the float64 reading, whose radius is small beside float32's errors.
+    """
+    contract = contract.at(case.sizes)
+    model = Arithmetic().model(contract, formats.FLOAT32)
+    count = contract.situations(case.sizes, case.scalars)
+    beside = _unlaunched(contract, model, case, exact)
+    for number in (0, count - 1):
+        part = situation(contract, case, number, numbered=beside[0].numbered)
+        alone = _unlaunched(contract, model, case, exact, part)
+        for output, *answers in zip(contract.outputs, beside, alone, strict=True):
+            if output.kind != "choice" and part.has(output.shape):
+                shape = contract.shape(output.shape, case.sizes, case.scalars)
+                _check_alone(contract, *(_within(part, output, shape, answer) for answer in answers))
+
+
+def _within(part: Part, output: Output, shape: tuple[int, ...], answer: Answer) -> Answer:
+    """The elements of an answer that belong to a part, in a row; all of one that is of the part alone."""
+
+    def row(tensor: torch.Tensor) -> torch.Tensor:
+        whole = tensor.numel() == math.prod(shape)
+        return (part.of(output.shape, tensor.reshape(shape)) if whole else tensor).reshape(-1)
+
+    return dataclasses.replace(answer, value=row(answer.value), t=row(answer.t), may=row(answer.may))
+
+
+def _check_alone(contract: Contract, beside: Answer, alone: Answer) -> None:
+    """Raise HarnessError where two readings of one situation are further apart than their radii."""
+    a, b = beside.value, alone.value
+    near = (a - b).abs() <= beside.radius * beside.t + alone.radius * alone.t
+    wrong = ~(near | (a == b) | (a.isnan() & b.isnan())) & (beside.may == 0) & (alone.may == 0)
+    if bool(wrong.any()):
+        raise HarnessError(
+            f"the definition of contract {contract.name}{_place(contract)} gives {float(a[wrong][0]):.9g} for an "
+            f"element beside others and {float(b[wrong][0]):.9g} for the same alone, and rows={contract.rows!r} says "
+            "that they are independent: correct the one or the other"
+        )
 
 
 def check_answer(
@@ -183,7 +225,7 @@ def check_answer(
     assert special.answer is not None
     stated = float(special.answer)
     contract = contract.at(case.sizes)
-    for answer in _unlaunched(contract, arithmetic, case, exact):
+    for answer in _unlaunched(contract, model_for(contract, arithmetic, case), case, exact):
         value, t = answer.value, answer.t
         same = (value == stated) | (torch.isnan(value) & math.isnan(stated)) | ((value - stated).abs() <= t)
         wrong = ~same & (answer.may == 0)
@@ -195,12 +237,18 @@ def check_answer(
 
 
 def _unlaunched(
-    contract: Contract, arithmetic: Arithmetic, case: Case, exact: Mapping[str, torch.Tensor | None]
+    contract: Contract,
+    model: Model,
+    case: Case,
+    exact: Mapping[str, torch.Tensor | None],
+    part: Part | None = None,
 ) -> list[Answer]:
-    """The float64 reading of a case, in the definition's own shapes, as if zeros had been returned."""
+    """The float64 reading of a case or a part, in the definition's own shapes, as if zeros had been returned."""
+    part = part or Part(contract, case)
     shapes = [contract.shape(output.shape, case.sizes, case.scalars) for output in contract.outputs]
-    call = arguments(contract, case, exact, [torch.zeros(shape, dtype=torch.float64) for shape in shapes])
-    return _read(contract, call, model_for(contract, arithmetic, case), [None] * len(shapes), 0)
+    zeros = part.outputs([torch.zeros(shape, dtype=torch.float64) for shape in shapes])
+    call = arguments(contract, case, part.inputs(exact), zeros)
+    return _read(contract, call, model, [None] * len(shapes), 0)
 
 
 def _long(shape: Sequence[int]) -> list[int]:

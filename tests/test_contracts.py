@@ -253,6 +253,25 @@ def test_a_stated_answer_is_a_second_opinion_on_the_definition(
         harness.check(lambda x: x * 2, contract, dtype, examples=20)
 
 
+COUPLED: dict[str, tuple[str, Any]] = {
+    "a maximum over all": ("N", lambda x: x - numbers.amax(numbers.reshape(x, (-1,)), 0)),
+    "a softmax along the rows": ("N", lambda x: numbers.exp(x) / numbers.sum(numbers.exp(x), 0)),
+    "the row before": ("N", lambda x: x - numbers.concatenate([x[-1:], x[:-1]], 0)),
+    "how many rows there are": ("N", lambda x: x / float(x.shape[0])),
+    "a mean over rows": ("all but last", lambda x: x - numbers.mean(x, 0)),
+}
+
+
+@pytest.mark.parametrize("what", COUPLED)
+def test_a_definition_whose_rows_depend_on_each_other_is_told_before_a_kernel_is_blamed(what: str) -> None:
+    rows, definition = COUPLED[what]
+    contract = harness.contract(args={"x": "N M"}, returns="N M", rows=rows)(definition)
+    with pytest.raises(
+        HarnessError, match=r"contract <lambda> \(.*:\d+\) gives .* beside others and .* alone"
+    ):
+        harness.check(lambda x: x, contract, "float32", examples=20)
+
+
 @pytest.mark.parametrize(
     "special",
     [

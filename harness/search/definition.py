@@ -1,4 +1,4 @@
-"""The definition read before a kernel is blamed: its shapes, and the answers that its contract states."""
+"""The definition read before a kernel is blamed: its shapes, its rows, and the answers that its contract states."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TELLING = 3
 
 
 def check_definition(subject: Subject, cases: Sequence[Case]) -> None:
-    """Raise HarnessError where the definition contradicts its contract: in a shape, or in a stated answer."""
+    """Raise HarnessError where the definition contradicts its contract: in a shape, its rows, or a stated answer."""
 
     def telling(case: Case) -> tuple[int, ...]:
         contract = subject.contract.at(case.sizes)
@@ -30,7 +30,17 @@ def check_definition(subject: Subject, cases: Sequence[Case]) -> None:
     if case is not None:
         exact = materialise(subject.contract.at(case.sizes), case, device="cpu").exact
         oracle.check_definition(subject.contract, subject.arithmetic, case, exact)
+        _check_rows(subject, cases)
         _check_answers(subject, cases)
+
+
+def _check_rows(subject: Subject, cases: Sequence[Case]) -> None:
+    """Read a few cases of several situations also one situation at a time."""
+    contract = subject.contract
+    several = [case for case in cases if contract.situations(case.sizes, case.scalars) > 1]
+    for case in several[:TELLING]:
+        exact = materialise(contract.at(case.sizes), case, device="cpu").exact
+        oracle.check_rows(contract, case, exact)
 
 
 def _check_answers(subject: Subject, cases: Sequence[Case]) -> None:
