@@ -24,7 +24,7 @@ from harness.checks.judgement import Target
 from harness.checks.sentence import judge
 from harness.formats import FLOAT16, FLOAT32, FLOAT64, Format, round_to
 from harness.numbers import Answer, Model, read_double, read_exactly, read_float64
-from harness.numbers.number import LOST, NAN, NINF, PINF, UNSPECIFIED
+from harness.numbers.number import LOST, NAN, NINF, PINF, SPANNED, UNSPECIFIED
 from references import attention, log_softmax, logsumexp, softmax, vector_norm
 
 LARGEST = FLOAT32.max
@@ -587,10 +587,24 @@ def definition_shape(definition: Callable[..., Any], x: torch.Tensor) -> tuple[i
 def test_an_exponential_far_beyond_float64_is_infinite() -> None:
     """Of numbers near float64's largest, of which the powers of a series are none."""
     x = torch.tensor([1e300], dtype=torch.float64)
-    (answer,) = read_float64(numbers.exp, {"x": x}, model(FLOAT64), [(1,)])
+    (answer,) = read_float64(numbers.exp, {"a": x}, model(FLOAT64), [(1,)])
     assert allows(answer, math.inf, FLOAT64.overflow_threshold) and not allows(answer, 1.0)
     (answer,) = read_float64(lambda x: numbers.exp(-x), {"x": x}, model(FLOAT64), [(1,)])
     assert allows(answer, 0.0) and not allows(answer, 1.0)
+
+
+@pytest.mark.parametrize("name", ["erf", "tanh", "sin", "cos"])
+def test_a_value_of_anything_between_minus_1_and_1_is_spanned(name: str) -> None:
+    """Of an argument that cancelled to nothing: so is what is computed of it, but not what is known."""
+    x = torch.tensor([[2.0**60, 1.0, -(2.0**60)], [1.0, 2.0, -1.0]], dtype=torch.float64)
+
+    def definition(x: Any) -> Any:
+        return getattr(numbers, name)(numbers.sum(x, -1)) * 3.0 + 1.0
+
+    (answer,) = read_float64(definition, {"x": x}, model(), [(2,)])
+    assert [int(flags) & SPANNED for flags in answer.may] == [SPANNED, 0]
+    assert answer.value[0] - answer.t[0] <= -2 and answer.value[0] + answer.t[0] >= 4
+    assert answer.t[1] < 1
 
 
 def test_an_argument_that_underflowed_leaves_log_open() -> None:

@@ -20,7 +20,10 @@ from harness.numbers import Answer
 from harness.numbers.double import Double
 from harness.numbers.double_backend import DoubleDouble
 from harness.numbers.double_rounding import downward, ends, round_double, to_odd, upward
-from harness.numbers.number import LOST, UNSPECIFIED
+from harness.numbers.number import LOST, SPANNED, UNSPECIFIED
+
+_OTHERS = 0xFF ^ SPANNED
+"""Flags that add answers."""
 
 
 def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
@@ -59,7 +62,7 @@ def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
         value=value,
         t=t,
         may=may,
-        unspecified=(((may & UNSPECIFIED) != 0) | ((may != 0) & ~torch.isnan(value))) & ~lost,
+        unspecified=(((may & UNSPECIFIED) != 0) | (((may & _OTHERS) != 0) & ~torch.isnan(value))) & ~lost,
         unbounded=torch.isinf(t) | lost,
         decisive=~accepts(torch.zeros_like(got), lo, hi, may, largest),
         largest=largest,

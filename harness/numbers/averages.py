@@ -24,6 +24,7 @@ from harness.numbers.backend import Array, Backend
 from harness.numbers.dots import infinite_when_reduced, reduced
 from harness.numbers.model import HOPELESS, compound
 from harness.numbers.number import (
+    LASTING,
     LOST,
     NAN,
     NINF,
@@ -351,9 +352,7 @@ def _row_flags(z: Number, visible: Array, found: Array, dz: Array, axis: int) ->
     xp = z.reading.backend
     assert z.may is not None
     finite = visible & xp.isfinite(z.v)
-    may = z.may * xp.flags(finite, 1) | (z.may & (NAN | UNSPECIFIED | LOST)) * xp.flags(
-        visible & xp.isinf(z.v), 1
-    )
+    may = z.may * xp.flags(finite, 1) | (z.may & LASTING) * xp.flags(visible & xp.isinf(z.v), 1)
     may = may | (z.may & LOST) * xp.flags(visible, 1)
     lowest = xp.amax(xp.where(visible, found - dz, xp.scalar(-math.inf)), axis)
     open_ = ((may & (PINF | NAN | UNSPECIFIED)) != 0) | (((may & NINF) != 0) & (found + dz >= lowest))

@@ -7,7 +7,7 @@ import math
 from harness.numbers.backend import Array
 from harness.numbers.model import Model, compound
 from harness.numbers.number import (
-    LOST,
+    LASTING,
     NAN,
     NINF,
     PINF,
@@ -173,7 +173,7 @@ def _overflow(
     if a.reading.model.dot.extra:
         may = may | xp.flags(up | down, PINF | NINF) | xp.flags(up | down | xp.isinf(v), NAN)
     if start is not None and start.may is not None:
-        may = may | (start.may & (NAN | UNSPECIFIED | LOST))
+        may = may | (start.may & LASTING)
     for operand, dim in ((a, -1), (b, -2)):
         if operand.may is not None:
             may = may | xp.flags(xp.any_along(operand.may != 0, dim % len(operand.shape)), UNSPECIFIED)

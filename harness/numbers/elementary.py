@@ -13,12 +13,15 @@ from harness.formats import FLOAT64
 from harness.numbers.backend import Array, Backend
 from harness.numbers.number import (
     FAR,
+    LASTING,
     LOST,
     NAN,
     NINF,
     PINF,
+    SPANNED,
     UNSPECIFIED,
     Number,
+    Reading,
     could_be,
     joined,
     rounding,
@@ -65,7 +68,7 @@ def exp(a: Number) -> Number:
             t *= xp.sign(size)
     may = None
     if a.may is not None:
-        may = a.may & (PINF | NAN | UNSPECIFIED | LOST)
+        may = a.may & (PINF | LASTING)
         t = xp.maximum(t, xp.where((a.may & NINF) != 0, v, xp.scalar(0.0)))
     if not isinstance(t, Share) and not xp.beyond(v, 0.0, model.tiny):
         t = xp.where(a.v == -math.inf, xp.scalar(0.0), t)
@@ -155,7 +158,7 @@ def log(a: Number) -> Number:
     model = reading.model
     v = xp.apply("log", a.v)
     spread: Array = 0.0
-    may = None if a.may is None else a.may & (PINF | NAN | UNSPECIFIED | LOST)
+    may = None if a.may is None else a.may & (PINF | LASTING)
     if not a.exact:
         ratio = xp.divide(a.t, a.v)
         spread = -xp.apply("log1p", -xp.minimum(ratio, xp.scalar(1.0)))
@@ -189,7 +192,7 @@ def sqrt(a: Number) -> Number:
     model = reading.model
     v = xp.apply("sqrt", a.v)
     spread: Array = 0.0
-    may = None if a.may is None else a.may & (PINF | NAN | UNSPECIFIED | LOST)
+    may = None if a.may is None else a.may & (PINF | LASTING)
     lowest = a.v - a.t
     if not a.exact:
         spread = xp.divide(a.t, v + xp.apply("sqrt", xp.maximum(lowest, xp.scalar(0.0))))
@@ -215,7 +218,7 @@ def rsqrt(a: Number) -> Number:
     model = reading.model
     v = xp.divide(1.0, xp.apply("sqrt", a.v))
     spread: Array = 0.0
-    may = None if a.may is None else a.may & (NAN | UNSPECIFIED | LOST)
+    may = None if a.may is None else a.may & LASTING
     if not a.exact:
         ratio = xp.minimum(xp.divide(a.t, a.v), xp.scalar(1.0))
         spread = v * xp.apply("expm1", -0.5 * xp.apply("log1p", -ratio))
@@ -265,20 +268,28 @@ def _sigmoidal(name: str, a: Number, slope: Callable[[Backend, Array], Array], s
     model = reading.model
     v = xp.apply(name, a.v)
     spread: Array = 0.0
+    may = None
     if not a.exact:
         nearest = xp.maximum(abs(a.v) - a.t, xp.scalar(0.0))
-        spread = xp.minimum(a.t * slope(xp, nearest), xp.scalar(2.0))
+        spread, may = _at_most_2(reading, a.t * slope(xp, nearest))
     t = rounding(v, spread, model.errors[name] * model.u)
     t = with_underflow(reading, v, t, steepest * model.underflow(name))
-    may = None
     if a.may is not None:
-        may = a.may & (NAN | UNSPECIFIED | LOST)
+        may = joined(may, a.may & LASTING)
         t = xp.maximum(t, xp.where((a.may & PINF) != 0, 1 - v, xp.scalar(0.0)))
         t = xp.maximum(t, xp.where((a.may & NINF) != 0, 1 + v, xp.scalar(0.0)))
     infinite = xp.isinf(a.v)
     if xp.any(infinite):
         t = xp.where(infinite, xp.scalar(0.0), t)
     return settle(reading, v, t, may)
+
+
+def _at_most_2(reading: Reading, spread: Array) -> tuple[Array, Array | None]:
+    """A spread between values of [-1, 1], and where it is all of that, so that a reading's own may be off as far."""
+    xp = reading.backend
+    if xp.within(spread, 0.0, 2.0):
+        return spread, None
+    return xp.minimum(spread, xp.scalar(2.0)), xp.flags(spread >= 2, SPANNED)
 
 
 def sin(a: Number) -> Number:
@@ -295,12 +306,11 @@ def _oscillating(name: str, a: Number) -> Number:
     reading, xp = a.reading, a.reading.backend
     model = reading.model
     v = xp.apply(name, a.v)
-    spread: Array = 0.0 if a.exact else xp.minimum(xp.filled(a.t, v), xp.scalar(2.0))
+    spread, may = (0.0, None) if a.exact else _at_most_2(reading, xp.filled(a.t, v))
     t = rounding(v, spread, model.errors[name] * model.u)
     t = with_underflow(reading, v, t, model.underflow(name))
-    may = None
     if a.may is not None:
-        may = (a.may & (NAN | UNSPECIFIED | LOST)) | xp.flags(could_be(a, PINF) | could_be(a, NINF), NAN)
+        may = joined(may, a.may & LASTING) | xp.flags(could_be(a, PINF) | could_be(a, NINF), NAN)
     return settle(reading, v, t, may)
 
 
@@ -309,5 +319,5 @@ def absolute(a: Number) -> Number:
     xp = a.reading.backend
     may = None
     if a.may is not None:
-        may = (a.may & (NAN | UNSPECIFIED | LOST)) | xp.flags((a.may & (PINF | NINF)) != 0, PINF)
+        may = (a.may & LASTING) | xp.flags((a.may & (PINF | NINF)) != 0, PINF)
     return Number(a.reading, xp.absolute(a.v), a.error, may, nonnegative=True)

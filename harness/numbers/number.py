@@ -26,6 +26,9 @@ PINF, NINF, NAN, UNSPECIFIED, LOST, SPANNED = 1, 2, 4, 8, 16, 32
 """Flags: the implementation may hold +inf, -inf, NaN, anything; LOST: the reading left its own range; SPANNED:
 whatever the exact value is, t reaches from v over everything that an implementation may hold."""
 
+LASTING = NAN | UNSPECIFIED | LOST | SPANNED
+"""Flags that what is computed of a number has too."""
+
 BRANCH = (
     "a definition may not branch on a number; use where(condition, a, b), and for max and min "
     "harness.numbers.maximum(a, b) and minimum(a, b)"
@@ -396,7 +399,7 @@ def _multiply(a: Number, b: Number) -> Number:
     reading, xp = a.reading, a.reading.backend
     v = a.v * b.v
     t = _product_share(a, b) or _product_error(v, a, b)
-    may = combined(a.may, b.may, NAN | UNSPECIFIED | LOST)
+    may = combined(a.may, b.may, LASTING)
     if a.may is not None:
         may = joined(may, _infinity_times(a.may, b, xp))
     if b.may is not None:
@@ -477,7 +480,7 @@ def _divide(a: Number, b: Number) -> Number:
         nonnegative = a.nonnegative and b.nonnegative
         return settle(reading, v, share, finite_operands=both_finite(a, b), nonnegative=nonnegative)
     ta, tb = operand_error(a), operand_error(b)
-    may = combined(a.may, b.may, NAN | UNSPECIFIED | LOST)
+    may = combined(a.may, b.may, LASTING)
     spread: Array = 0.0
     if is_zero(tb):
         if not is_zero(ta):
@@ -576,6 +579,6 @@ def power(b: Number, n: Any) -> Number:
     may = None
     if b.may is not None:
         infinite = xp.flags((b.may & (PINF | NINF)) != 0, PINF) if n % 2 == 0 else b.may & (PINF | NINF)
-        may = (b.may & (NAN | UNSPECIFIED | LOST)) | infinite
+        may = (b.may & LASTING) | infinite
     nonnegative = n % 2 == 0 or b.nonnegative
     return settle(reading, v, t, may, finite_operands=lambda: xp.isfinite(b.v), nonnegative=nonnegative)

@@ -11,6 +11,7 @@ from harness.numbers.backend import Array, Backend
 from harness.numbers.model import compound
 from harness.numbers.number import (
     FAR,
+    LASTING,
     LOST,
     NAN,
     NINF,
@@ -65,7 +66,7 @@ def sum(
     if every is not None:
         t = t + compound(max(n - 1, 0), every.u) * (magnitudes + t) + n * every.eta
         threshold = min(threshold, every.overflow_threshold)
-    may = None if x.may is None else any_flag(xp, x.may, dim) & (NAN | UNSPECIFIED | LOST)
+    may = None if x.may is None else any_flag(xp, x.may, dim) & LASTING
     if x.may is None and xp.within(magnitudes, t, threshold):
         return Number(reading, v, t, nonnegative=x.nonnegative)
     zero = xp.scalar(0.0)
@@ -157,7 +158,7 @@ def _product_flags(x: Number, v: Array, growth: Array, decay: Array, dim: int) -
     may: Array | None = None
     if x.may is not None:
         flagged = any_flag(xp, x.may, dim)
-        may = flagged & (NAN | UNSPECIFIED | LOST)
+        may = flagged & LASTING
         infinite = infinite | ((flagged & (PINF | NINF)) != 0)
     if xp.any(high | infinite):
         unsure = (abs(x.v) <= x.t) & (xp.filled(x.t, x.v) > 0)
@@ -182,7 +183,7 @@ def amax(x: Number, dim: int, where: Array | None = None) -> Number:
     may = None
     if x.may is not None:
         lost_maximum = ((x.may & (NINF | NAN)) != 0) & (x.v + x.t >= v - t)
-        may = any_flag(xp, x.may, dim) & (PINF | NAN | UNSPECIFIED | LOST)
+        may = any_flag(xp, x.may, dim) & (PINF | LASTING)
         may = may | xp.flags(xp.any_along(lost_maximum, dim), UNSPECIFIED)
     return settle(x.reading, v, t, may)
 

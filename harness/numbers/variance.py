@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from harness.numbers.backend import Array
 from harness.numbers.model import Model, compound
 from harness.numbers.number import (
-    LOST,
+    LASTING,
     NAN,
     NINF,
     PINF,
-    UNSPECIFIED,
     Number,
     is_zero,
     joined,
@@ -80,7 +79,7 @@ def var(x: Number, dim: int, correction: int = 0, m: Moments | None = None) -> N
         over = over | (m.mean_square * m.n * growth >= model.overflow)
     if x.may is not None:
         flagged = any_flag(xp, x.may, axis_of(x, dim)[0])
-        may = flagged & (NAN | UNSPECIFIED | LOST)
+        may = flagged & LASTING
         over = over | ((flagged & (PINF | NINF)) != 0)
     over = over & (m.v == m.v)
     if xp.any(over):
