@@ -148,6 +148,43 @@ def judge_case(
     return launch.judged(first_tier(model, terms(exact.values())))
 
 
+def judge_as(
+    contract: Contract,
+    arithmetic: Arithmetic,
+    case: Case,
+    exact: Mapping[str, torch.Tensor | None],
+    got: Sequence[torch.Tensor],
+    dtypes: Sequence[str],
+) -> list[Judgement] | None:
+    """Judge outputs as those of another launch than the one that gave them.
+
+    Of a larger launch whose outputs begin alike, their beginning. None where its outputs have other shapes.
+    """
+    model = model_for(contract, arithmetic, case)
+    shapes = [contract.shape(output.shape, case.sizes, case.scalars) for output in contract.outputs]
+    if any(
+        len(shape) != tensor.ndim or any(n < m for n, m in zip(shape, tensor.shape, strict=True))
+        for shape, tensor in zip(shapes, got, strict=True)
+    ):
+        return None
+    call = arguments(contract, case, exact, got)
+    wanted = targets(contract, arithmetic, case, dtypes)
+    whole: list[tuple[int, ...] | None] = [
+        None if target.kind == "choice" else shape for target, shape in zip(wanted, shapes, strict=True)
+    ]
+    answers = _read(contract, call, model, whole, first_tier(model, terms(exact.values())))
+    return [
+        judge(tensor, _beginning(answer, tensor), target)
+        for tensor, answer, target in zip(got, answers, wanted, strict=True)
+    ]
+
+
+def _beginning(answer: Answer, like: torch.Tensor) -> Answer:
+    """The part of an answer that a smaller output has."""
+    part = tuple(slice(0, n) for n in like.shape)
+    return dataclasses.replace(answer, value=answer.value[part], t=answer.t[part], may=answer.may[part])
+
+
 def check_definition(
     contract: Contract, arithmetic: Arithmetic, case: Case, exact: Mapping[str, torch.Tensor | None]
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import torch
@@ -27,6 +27,7 @@ from harness.search.explain import right_if
 from harness.search.finding import contract_spec, finding
 from harness.search.progress import Phase, Progress, Watcher
 from harness.search.reduce import in_format, reduced
+from harness.search.resemblance import looks_like, other_launches, other_roundings
 from harness.simplify import contiguous
 from harness.strategies import cover, drawn, far, whole
 from harness.strategies.schedule import TURNING
@@ -46,6 +47,9 @@ COVERING = TURNING + 3
 
 CONFIRMING = 500
 """Situations that must be right under a claim before a verdict names it, at the least."""
+
+RESEMBLING = 16
+"""Launches of each format on which a mistake that explains the others is looked for, too."""
 
 MOST_DECLINED = 40
 """Cases declined for one and the same reason, as a format is, after which a search that launched none ends."""
@@ -324,6 +328,14 @@ class FormatSearch:
         """The first trial that is wrong with a subject of looser claims, over the same cases and more."""
         return self._search(subject, Tally(), max(self.examples or 0, CONFIRMING))
 
+    def others(self) -> Iterator[Trial]:
+        """Trials of other cases than those of this search, not thorough."""
+        cases = cover(self.subject.contract, self.fmt, self.subject.domain, self.seed + 1)
+        for case in islice(cases, RESEMBLING):
+            if self.subject.device != "cpu" and lost():
+                return
+            yield run_trial(self.subject, case, thorough=False)
+
     @property
     def share(self) -> float | None:
         """The share of the budget that is spent: of the time or of the examples, whichever ends first."""
@@ -350,22 +362,32 @@ class FormatSearch:
 
 
 def explain(searches: list[FormatSearch]) -> None:
-    """Name the claim that makes every finding right: one for all formats, else one for each of them.
+    """Name what explains every finding: another rounding of results, a claim that makes it right, or a mistake that
+    gives the same answers.
 
-    Where no claim explains one of the formats, none is named for the others: the mistake is likely the same.
+    One claim for all formats, else one for each of them. Where no claim explains one of the formats, none is named
+    for the others: the mistake is likely the same.
     """
     failing = [search for search in searches if search.failing]
-    claim = _claim(failing)
-    claims = [claim] * len(failing) if claim else _claims(failing)
-    for search, found in zip(failing, claims, strict=False):
+    if not failing:
+        return
+    failing[0].report("explaining")
+    trials = [trial for search in failing for trial in search.failing]
+    subject = failing[0].subject
+
+    def more() -> Iterator[Trial]:
+        return chain.from_iterable(search.others() for search in failing)
+
+    rounding = looks_like(other_roundings(subject), trials, more)
+    claim = "" if rounding else _claim(failing)
+    words = [rounding or claim] * len(failing) if rounding or claim else _claims(failing)
+    words = words or [looks_like(other_launches(subject), trials, more)] * len(failing)
+    for search, found in zip(failing, words, strict=False):
         search.findings = [replace(item, explanation=found) for item in search.findings]
 
 
 def _claim(searches: list[FormatSearch]) -> str:
-    """The claim that makes all formats right; "" if there is none, or nothing to explain."""
-    if not searches:
-        return ""
-    searches[0].report("explaining")
+    """The claim that makes all formats right; "" if there is none."""
     trials = [trial for search in searches for trial in search.failing]
 
     def still_wrong(subject: Subject) -> Trial | None:

@@ -1,0 +1,125 @@
+"""What wrong answers look like, where no claim makes them right: the mistake that gives the same ones.
+
+Wherever the kernel is wrong, its answers must be right for a suspect's launch (:mod:`harness.search.suspects`),
+by the same bounds: on the inputs found so far, and on more.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+
+import torch
+
+from harness import formats, oracle
+from harness.case import Case
+from harness.errors import HarnessError
+from harness.formats import Mode
+from harness.search.explain import NUMERICAL
+from harness.search.suspects import Suspect, suspects
+from harness.trial import Subject, Trial
+
+RESEMBLING = NUMERICAL | {"surroundings"}
+"""Checks whose failures a mistake may explain: one that reads outside a tensor reads what surrounds it."""
+
+SECONDS = 10.0
+"""Time after which nothing more is suspected."""
+
+FEWEST = 3
+"""Wrong launches that a suspect must explain before it is named, the smallest input among them."""
+
+
+class Match(Enum):
+    """Whether a mistake gives what was returned: not; or as many mistakes would, a NaN or what an overflow leaves open;
+    or a number within its bound."""
+
+    NONE = 0
+    OPEN = 1
+    WITHIN = 2
+
+
+Explains = Callable[[Trial], Match]
+
+
+def looks_like(
+    suspects: Iterable[tuple[str, Explains]], failing: Sequence[Trial], more: Callable[[], Iterable[Trial]]
+) -> str:
+    """``as if ...`` for the first suspect, of words and what it explains, that explains every wrong launch, or "".
+
+    failing: trials of any formats; more: others, of which those that are right tell nothing.
+    """
+    if not failing or any(failure.check not in RESEMBLING for trial in failing for failure in trial.failures):
+        return ""
+    deadline = time.monotonic() + SECONDS
+    left = list(suspects)
+    within: dict[str, set[Case]] = {words: set() for words, _ in left}
+    smallest_first = sorted(failing, key=lambda trial: sum(tensor.numel() for tensor in trial.exact.values()))
+    for trials in (lambda: smallest_first, more):
+        for trial in trials():
+            if time.monotonic() > deadline or not left:
+                break
+            if all(judged.right_everywhere for judged in trial.judgements):
+                continue
+            found = [(words, explains, explains(trial)) for words, explains in left]
+            for words, _, match in found:
+                if match is Match.WITHIN:
+                    within[words].add(trial.case)
+            left = [(words, explains) for words, explains, match in found if match is not Match.NONE]
+    named = [words for words, _ in left if len(within[words]) >= FEWEST]
+    return f"as if {named[0]}" if named else ""
+
+
+def other_launches(subject: Subject) -> list[tuple[str, Explains]]:
+    """Mistakes that answer as another launch would."""
+    return [(suspect.words, functools.partial(_explains, subject, suspect)) for suspect in suspects(subject)]
+
+
+def other_roundings(subject: Subject) -> list[tuple[str, Explains]]:
+    """Results that are rounded into their format otherwise than to nearest."""
+    names = " and ".join(output.name for output in subject.contract.outputs)
+    modes: dict[str, Mode] = {"toward zero": "toward-zero", "up": "up", "down": "down"}
+    return [
+        (f"{names} were rounded {words}", functools.partial(_rounded, subject, mode))
+        for words, mode in modes.items()
+    ]
+
+
+def _rounded(subject: Subject, mode: Mode, trial: Trial) -> Match:
+    """Whether what is wrong is the rounding in this mode of some real number within t of the exact value."""
+    contract = subject.contract.at(trial.case.sizes)
+    wanted = oracle.targets(contract, subject.arithmetic, trial.case, trial.dtypes)
+    for target, judged, got in zip(wanted, trial.judgements, trial.got, strict=True):
+        if judged.right_everywhere:
+            continue
+        if target.fmt is None or not target.rounds or target.kind == "choice":
+            return Match.NONE
+        wrong = ~judged.right
+        value, t, held = judged.value[wrong], judged.t[wrong], got[wrong]
+        low, high = (formats.round_to(end, target.fmt, mode=mode) for end in (value - t, value + t))
+        if not bool(((low <= held) & (held <= high) & torch.isfinite(t)).all()):
+            return Match.NONE
+    return Match.WITHIN
+
+
+def _explains(subject: Subject, suspect: Suspect, trial: Trial) -> Match:
+    """Whether what was returned is right as if the suspect's launch had been made."""
+    contract = subject.contract.at(trial.case.sizes)
+    try:
+        changed = suspect.change(contract, trial.case, trial.exact)
+        if changed is None:
+            return Match.NONE
+        case, exact = changed
+        got = [suspect.undone(tensor) for tensor in trial.got]
+        judgements = oracle.judge_as(contract, subject.arithmetic, case, exact, got, trial.dtypes)
+    except (HarnessError, ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
+        return Match.NONE  # the contract cannot mean such arguments
+    if judgements is None or not all(after.right_everywhere for after in judgements):
+        return Match.NONE
+    told = (
+        (suspect.undone((~before.right).double()) != 0)
+        & ~(after.unbounded | after.unspecified | torch.isnan(returned))
+        for before, after, returned in zip(trial.judgements, judgements, got, strict=True)
+    )
+    return Match.WITHIN if any(bool(mask.any()) for mask in told) else Match.OPEN
