@@ -10,6 +10,7 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 import torch
 
@@ -32,84 +33,99 @@ FEWEST = 3
 
 
 class Match(Enum):
-    """Whether a mistake gives what was returned: not; or as many mistakes would, a NaN or what an overflow leaves open;
-    or a number within its bound."""
+    """Whether a mistake gives what was returned: it changes nothing of this launch; it does not; as many mistakes would,
+    a NaN or what an overflow leaves open; or a number within its bound."""
 
-    NONE = 0
-    OPEN = 1
-    WITHIN = 2
+    SAME = 0
+    NONE = 1
+    OPEN = 2
+    WITHIN = 3
 
 
-Explains = Callable[[Trial], Match]
+class Guess(NamedTuple):
+    """A mistake in words, whether it explains a trial, and whether a kernel that makes it makes it always."""
+
+    words: str
+    explains: Callable[[Trial], Match]
+    always: bool = True
 
 
 def looks_like(
-    suspects: Iterable[tuple[str, Explains]], failing: Sequence[Trial], more: Callable[[], Iterable[Trial]]
+    guesses: Iterable[Guess], failing: Sequence[Trial], more: Callable[[], Iterable[Trial]]
 ) -> str:
-    """``as if ...`` for the first suspect, of words and what it explains, that explains every wrong launch, or "".
+    """``as if ...`` for the first guess that explains every wrong launch, or "".
 
-    failing: trials of any formats; more: others, of which those that are right tell nothing.
+    failing: trials of any formats; more: others. Those that are right refute what a kernel would do always.
     """
     if not failing or any(failure.check not in RESEMBLING for trial in failing for failure in trial.failures):
         return ""
     deadline = time.monotonic() + SECONDS
-    left = list(suspects)
-    within: dict[str, set[Case]] = {words: set() for words, _ in left}
+    left = list(guesses)
+    within: dict[str, set[Case]] = {guess.words: set() for guess in left}
     smallest_first = sorted(failing, key=lambda trial: sum(tensor.numel() for tensor in trial.exact.values()))
     for trials in (lambda: smallest_first, more):
         for trial in trials():
             if time.monotonic() > deadline or not left:
                 break
-            if all(judged.right_everywhere for judged in trial.judgements):
+            if not trial.judgements:
                 continue
-            found = [(words, explains, explains(trial)) for words, explains in left]
-            for words, _, match in found:
+            right = all(judged.right_everywhere for judged in trial.judgements)
+            kept = []
+            for guess in left:
+                match = guess.explains(trial) if guess.always or not right else Match.SAME
                 if match is Match.WITHIN:
-                    within[words].add(trial.case)
-            left = [(words, explains) for words, explains, match in found if match is not Match.NONE]
-    named = [words for words, _ in left if len(within[words]) >= FEWEST]
+                    within[guess.words].add(trial.case)
+                if match in (Match.OPEN, Match.WITHIN) or (right and match is Match.SAME):
+                    kept.append(guess)
+            left = kept
+    named = [guess.words for guess in left if len(within[guess.words]) >= FEWEST]
     return f"as if {named[0]}" if named else ""
 
 
-def other_launches(subject: Subject) -> list[tuple[str, Explains]]:
+def other_launches(subject: Subject) -> list[Guess]:
     """Mistakes that answer as another launch would."""
-    return [(suspect.words, functools.partial(_explains, subject, suspect)) for suspect in suspects(subject)]
+    return [
+        Guess(suspect.words, functools.partial(_explains, subject, suspect), suspect.always)
+        for suspect in suspects(subject)
+    ]
 
 
-def other_roundings(subject: Subject) -> list[tuple[str, Explains]]:
+def other_roundings(subject: Subject) -> list[Guess]:
     """Results that are rounded into their format otherwise than to nearest."""
     names = " and ".join(output.name for output in subject.contract.outputs)
     modes: dict[str, Mode] = {"toward zero": "toward-zero", "up": "up", "down": "down"}
     return [
-        (f"{names} were rounded {words}", functools.partial(_rounded, subject, mode))
+        Guess(f"{names} were rounded {words}", functools.partial(_rounded, subject, mode))
         for words, mode in modes.items()
     ]
 
 
 def _rounded(subject: Subject, mode: Mode, trial: Trial) -> Match:
-    """Whether what is wrong is the rounding in this mode of some real number within t of the exact value."""
+    """Whether every finite result is the rounding in this mode of some real number within t of the exact value."""
     contract = subject.contract.at(trial.case.sizes)
     wanted = oracle.targets(contract, subject.arithmetic, trial.case, trial.dtypes)
+    match = Match.SAME
     for target, judged, got in zip(wanted, trial.judgements, trial.got, strict=True):
-        if judged.right_everywhere:
-            continue
         if target.fmt is None or not target.rounds or target.kind == "choice":
-            return Match.NONE
-        wrong = ~judged.right
-        value, t, held = judged.value[wrong], judged.t[wrong], got[wrong]
+            if not judged.right_everywhere:
+                return Match.NONE
+            continue
+        known = torch.isfinite(judged.t) & torch.isfinite(judged.value) & (judged.may == 0)
+        value, t, held = judged.value[known], judged.t[known], got[known]
         low, high = (formats.round_to(end, target.fmt, mode=mode) for end in (value - t, value + t))
-        if not bool(((low <= held) & (held <= high) & torch.isfinite(t)).all()):
+        if not bool(((low <= held) & (held <= high)).all()) or bool((~judged.right & ~known).any()):
             return Match.NONE
-    return Match.WITHIN
+        match = Match.WITHIN if bool((~judged.right & known).any()) else match
+    return match
 
 
 def _explains(subject: Subject, suspect: Suspect, trial: Trial) -> Match:
-    """Whether what was returned is right as if the suspect's launch had been made."""
+    """Whether what was returned is right, wherever it can be, as if the suspect's launch had been made."""
     contract = subject.contract.at(trial.case.sizes)
     try:
         changed = suspect.change(contract, trial.case, trial.exact)
         if changed is None:
-            return Match.NONE
+            return Match.SAME
         case, exact = changed
         got = [suspect.undone(tensor) for tensor in trial.got]
         judgements = oracle.judge_as(contract, subject.arithmetic, case, exact, got, trial.dtypes)

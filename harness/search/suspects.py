@@ -32,11 +32,13 @@ NARROW = ("bfloat16", "float16")
 @dataclass(frozen=True)
 class Suspect:
     """A mistake: words, after "as if"; change: the launch whose right answer a kernel gives that makes it, None where
-    it changes nothing; undone: what was returned, with the mistake undone."""
+    it changes nothing; undone: what was returned, with the mistake undone; always: a kernel that makes it makes it
+    whatever the sizes, scalars and strides are."""
 
     words: str
     change: Change
     undone: Callable[[torch.Tensor], torch.Tensor] = lambda got: got
+    always: bool = False
 
 
 def suspects(subject: Subject) -> Iterator[Suspect]:
@@ -67,7 +69,9 @@ def suspects(subject: Subject) -> Iterator[Suspect]:
             yield from _padded(contract, name, word)
     for name in floating:
         for narrow in NARROW:
-            yield Suspect(f"{name} were rounded to {narrow} first", _with(name, _rounded_to(narrow)))
+            yield Suspect(
+                f"{name} were rounded to {narrow} first", _with(name, _rounded_to(narrow)), always=True
+            )
 
 
 def _other_scalars(contract: Contract) -> Iterator[Suspect]:
@@ -131,10 +135,10 @@ def _transposed(x: torch.Tensor) -> torch.Tensor:
 
 def _special_values(name: str) -> Iterator[Suspect]:
     for fill in (0.0, -math.inf, math.inf):
-        yield Suspect(f"NaN in {name} were {fill:g}", _with(name, _where(torch.isnan, fill)))
-    yield Suspect(f"infinities in {name} were 0", _with(name, _where(torch.isinf, 0.0)))
-    yield Suspect(f"infinities in {name} were NaN", _with(name, _where(torch.isinf, math.nan)))
-    yield Suspect(f"{name} were never negative", _with(name, torch.abs))
+        yield Suspect(f"NaN in {name} were {fill:g}", _with(name, _where(torch.isnan, fill)), always=True)
+    yield Suspect(f"infinities in {name} were 0", _with(name, _where(torch.isinf, 0.0)), always=True)
+    yield Suspect(f"infinities in {name} were NaN", _with(name, _where(torch.isinf, math.nan)), always=True)
+    yield Suspect(f"{name} were never negative", _with(name, torch.abs), always=True)
 
 
 def _where(
