@@ -227,7 +227,7 @@ def _round_flat(xp: Any, x: Any, out: Any, scale: Any, fmt: Format, mode: Mode, 
 
     xp.bitwise_and(bits, _EXPONENT, out=scale_bits)
     xp.clip(scale, fmt.tiny, 2.0 * top, out=scale)
-    may_overflow = bool(xp.amax(scale) >= top)
+    may_overflow = float(xp.amax(scale)) >= top
     scale *= to_magic
     xp.add(x, scale, out=out)
     out -= scale
@@ -307,7 +307,7 @@ def _spacing(x: Any, fmt: Format, times: float) -> Any:
     for start in range(0, len(flat), step):
         part, binade = flat[start : start + step], out[start : start + step]
         xp.bitwise_and(part.view(xp.int64), _EXPONENT, out=binade.view(xp.int64))
-        finite = bool(xp.amax(binade) < math.inf)
+        finite = float(xp.amax(binade)) < math.inf
         xp.clip(binade, lowest, top, out=binade)
         binade *= unit
         if not finite:

@@ -14,7 +14,9 @@ from test_numbers_variance import MISSES, laned_welford, merged, variance_rows, 
 
 from harness import numbers
 from harness.formats import FLOAT16, FLOAT32, Format
-from harness.numbers.number import NAN, PINF, UNSPECIFIED
+from harness.numbers.backend import Float64
+from harness.numbers.number import NAN, PINF, UNSPECIFIED, Reading
+from harness.numbers.variance import centre, moments, two_pass_roundings, variance_shortfall
 
 EPS = (1e-5, 1e-12, 1e-1)
 
@@ -86,6 +88,19 @@ def test_two_pass_and_welford(n: int, eps: float, fmt: Format) -> None:
             ratio = attack(reading(eps), {"x": x}, exact, {f"{lanes} lanes": held}, model(fmt, depth=depth))
             largest["Welford"] = max(largest.get("Welford", 0), ratio)
     print(n, eps, fmt.name, {name: round(ratio, 3) for name, ratio in largest.items()})
+
+
+@pytest.mark.parametrize("depth", [None, "sequential", 0, 1])
+@pytest.mark.parametrize("divide", [5.0, 7.0, 50.0])
+@pytest.mark.parametrize("n", [1, 2, 64, 5000])
+def test_no_form_of_the_mean_and_the_variance_is_left_out(n: int, divide: float, depth: Any) -> None:
+    """The error of a mean as a sum, and the roundings of a two-pass variance, where Welford's are admitted too."""
+    rows = variance_rows(FLOAT32, n)
+    x = Reading(Float64(), model(depth=depth, ulp={"divide": divide})).exact(torch.from_numpy(rows))
+    m = moments(x, 1)
+    middle = centre(x, 1, m, numbers.var(x, 1, m=m))
+    assert bool((middle.t >= numbers.mean(x, 1).t).all())
+    assert bool((variance_shortfall(x, m) >= two_pass_roundings(x, m)).all())
 
 
 def test_comes_close_to_its_bound() -> None:

@@ -101,7 +101,7 @@ class Float64:
 
     def constant(self, value: float) -> torch.Tensor:
         """A scalar as an array without axes."""
-        return torch.tensor(value, dtype=torch.float64, device=self._device)
+        return torch.scalar_tensor(value, dtype=torch.float64, device=self._device)
 
     def filled(self, t: Array, like: torch.Tensor) -> torch.Tensor:
         """A scalar or array broadcast to the shape of ``like``."""
@@ -322,4 +322,4 @@ def _tensor_like(value: Array, other: Array) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
         return value
     device = other.device if isinstance(other, torch.Tensor) else None
-    return torch.tensor(value, dtype=torch.float64, device=device)
+    return torch.scalar_tensor(value, dtype=torch.float64, device=device)

@@ -548,13 +548,20 @@ def _quotient_share(a: Number, b: Number, v: Array) -> Share | None:
     xp, model = a.reading.backend, a.reading.model
     if a.share is None or b.exact or a.may is not None or b.may is not None or b.beyond is not None:
         return None
-    if not xp.shares or not model.underflow("divide") < model.tiny or not (_small(b.v, v) and _small(b.t, v)):
+    if not xp.shares or not model.underflow("divide") < model.tiny or not _small(b.v, v):
         return None
-    size = abs(b.v)
+    size, c = abs(b.v), model.errors["divide"] * model.u
+    if b.share is not None and b.share.uniform and not b.share.least and xp.beyond(b.v, b.share, FLOAT64.eta):
+        kept = (1 + c) / (1 - b.share.share)
+        return Share(
+            (a.share.share + b.share.share) * kept + c,
+            a.share.least * kept / size + model.underflow("divide"),
+        )
+    if not _small(b.t, v):
+        return None
     smallest = size - b.t
     if not xp.positive(smallest):
         return None
-    c = model.errors["divide"] * model.u
     own = a.share.share * (size * (1 + c) / smallest)
     own += b.t * (1 + c) / smallest + c
     return Share(own, a.share.least * (1 + c) / smallest + model.underflow("divide"))

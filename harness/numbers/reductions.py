@@ -53,7 +53,8 @@ def sum(
         spread = 0.0 if is_zero(errors) else xp.sum(xp.filled(errors, x.v), dim)
     elif not x.exact:
         spread = error.share * magnitudes + n * error.least
-    magnitudes = magnitudes + spread
+    if not is_zero(spread):
+        magnitudes = magnitudes + spread
     t = spread + model.growth(n) * magnitudes
     if model.flush == "all":
         t = t + xp.where(xp.any_along(flushable(x), dim), xp.scalar(n * model.tiny), xp.scalar(0.0))

@@ -36,7 +36,8 @@ class Share:
     def rounded(self, relative: float, underflow: float = 0.0) -> Share:
         """With a rounding of the result: e + relative·(|v| + e) + underflow."""
         grown = 1 + relative
-        return Share(self.share * grown + relative, self.least * grown + underflow)
+        least = self.least * grown
+        return Share(self.share * grown + relative, least + underflow if underflow else least)
 
 
 NO_ERROR = Share()

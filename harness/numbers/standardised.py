@@ -11,10 +11,9 @@ import math
 
 from harness.numbers.backend import Array
 from harness.numbers.elementary import sqrt
-from harness.numbers.number import UNSPECIFIED, Number, joined, settle
-from harness.numbers.reductions import mean
+from harness.numbers.number import UNSPECIFIED, Number, coerce, joined, settle
 from harness.numbers.share import Share
-from harness.numbers.variance import moments, var, variance_shortfall, welford_mean_error
+from harness.numbers.variance import centre, moments, var, variance_shortfall
 
 
 def standardised(x: Number, dim: int, eps: float) -> Number:
@@ -26,18 +25,23 @@ def standardised(x: Number, dim: int, eps: float) -> Number:
     unless the claim variance='two-pass' rules it out. Unspecified where e reaches W.
     """
     reading, xp = x.reading, x.reading.backend
-    model = reading.model
-    centre, spread = mean(x, dim), moments(x, dim)
-    if model.variance == "any":
-        centre = Number(reading, centre.v, xp.maximum(centre.t, welford_mean_error(x, spread)), centre.may)
+    spread = moments(x, dim)
     variance = var(x, dim, m=spread)
-    w = variance + eps
-    quotient = (x - centre) / sqrt(Number(reading, w.v, 0.0, w.may))
-    missing = (Number(reading, variance.v, variance_shortfall(x, spread)) + eps).t
-    share = xp.minimum(xp.divide(missing, w.v), xp.scalar(1.0))
-    grown = xp.apply("expm1", -0.5 * xp.apply("log1p", -share))
-    shrunk = -xp.apply("expm1", -0.5 * xp.apply("log1p", xp.divide(w.t, w.v)))
-    factor = xp.maximum(grown, shrunk)
+    middle = centre(x, dim, spread, variance)
+    epsilon = coerce(reading, eps)
+    w = variance + epsilon
+    quotient = (x - middle) / sqrt(Number(reading, w.v, 0.0, w.may))
+    shortfall = variance_shortfall(x, spread)
+    one_sided = xp.any(shortfall != variance.t)
+    missing = (Number(reading, variance.v, shortfall) + epsilon).t if one_sided else w.t
+    share = xp.divide(missing, w.v)
+    bounded = xp.within(share, 0.0, 1.0)
+    if not bounded:
+        share = xp.minimum(share, xp.scalar(1.0))
+    factor = xp.apply("expm1", -0.5 * xp.apply("log1p", -share))
+    if one_sided:
+        shrunk = -xp.apply("expm1", -0.5 * xp.apply("log1p", xp.divide(w.t, w.v)))
+        factor = xp.maximum(factor, shrunk)
     t: Array | Share
     if quotient.share is not None:
         grown = 1 + factor
@@ -47,7 +51,7 @@ def standardised(x: Number, dim: int, eps: float) -> Number:
         t *= factor
         t += quotient.t * (1 + factor)
     may = quotient.may
-    if not xp.within(share, 0.0, 1.0):
+    if not bounded:
         lost = xp.filled(share >= 1, quotient.v)
         t = t.of(quotient.v) if isinstance(t, Share) else t
         t = xp.where(lost, xp.scalar(math.inf), t)

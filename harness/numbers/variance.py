@@ -19,7 +19,7 @@ from harness.numbers.number import (
     operand_error,
     settle,
 )
-from harness.numbers.reductions import any_flag, axis_of
+from harness.numbers.reductions import any_flag, axis_of, mean
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,21 @@ class Moments:
         depth = model.reduction_depth(self.n)
         running = (depth / 2 + 12) * model.u * self.largest + model.underflow("divide")
         relative = compound(depth + 10, model.u)
-        underflow = self.scale * model.underflow() + model.underflow("divide")
-        spread = self.scale * (4 * self.deviation * running + running * running)
-        return relative * self.v + spread + underflow
+        spread = (4 * self.deviation + running) * (self.scale * running)
+        return relative * self.v + spread + self.underflow
+
+    @property
+    def welford_is_larger(self) -> bool:
+        """Whether a sum's mean and the roundings of a two-pass variance certainly err by no more than Welford's.
+
+        (1 + k)(1 + u)³(1 + c u) <= (1 + u)^(d+10) for a division of c <= 7.
+        """
+        return self.model.variance == "any" and self.model.errors["divide"] <= 7
+
+    @property
+    def underflow(self) -> float:
+        """Of the squares and of the quotient by their number."""
+        return self.scale * self.model.underflow() + self.model.underflow("divide")
 
 
 def var(x: Number, dim: int, correction: int = 0, m: Moments | None = None) -> Number:
@@ -67,13 +79,11 @@ def var(x: Number, dim: int, correction: int = 0, m: Moments | None = None) -> N
     model = reading.model
     m = m or moments(x, dim, correction)
     t = _claimed_error(x, m, _two_pass_error(x, m))
+    if model.variance != "textbook" and _far_from_overflow(x, m, t):
+        return Number(reading, m.v, t, nonnegative=True)
     may = None
     growth = 1 + model.growth(m.n)
     squares, magnitudes = (m.v + t) * (m.n / m.scale), m.mean_magnitude * m.n
-    limit = model.overflow / (growth * (1 + 2.0**-40))
-    plain = x.may is None and model.variance != "textbook"
-    if plain and xp.within(squares, 0.0, limit) and xp.within(magnitudes, 0.0, limit):
-        return settle(reading, m.v, t, nonnegative=True)
     over = (squares * growth >= model.overflow) | (magnitudes * growth >= model.overflow)
     if model.variance == "textbook":
         over = over | (m.mean_square * m.n * growth >= model.overflow)
@@ -97,8 +107,21 @@ def variance_shortfall(x: Number, m: Moments) -> Array:
 
     The error of its mean adds to it. Welford's and the textbook form may err to either side.
     """
-    underflow = m.scale * x.reading.model.underflow() + x.reading.model.underflow("divide")
-    return _claimed_error(x, m, _two_pass_relative(x, m) * m.v + underflow)
+    if m.welford_is_larger:
+        return _with_inputs(m, m.welford_error)
+    return _claimed_error(x, m, two_pass_roundings(x, m))
+
+
+def centre(x: Number, dim: int, m: Moments, variance: Number) -> Number:
+    """The mean, off by the larger error of the forms that the claim on the variance admits, a sum and Welford's."""
+    reading, model = x.reading, x.reading.model
+    if model.variance != "any":
+        return mean(x, dim)
+    error = welford_mean_error(x, m)
+    if m.welford_is_larger and variance.may is None and model.flush != "all":
+        return Number(reading, m.mean, error)
+    summed = mean(x, dim)
+    return Number(reading, summed.v, reading.backend.maximum(summed.t, error), summed.may)
 
 
 def welford_mean_error(x: Number, m: Moments) -> Array:
@@ -112,7 +135,14 @@ def welford_mean_error(x: Number, m: Moments) -> Array:
     model = x.reading.model
     depth = model.reduction_depth(m.n)
     growth = compound(depth + 14 + 8 * math.log2(max(m.n, 1)), model.u)
-    return growth * m.mean_magnitude + m.input_error + (depth + 1) * model.underflow("divide")
+    return growth * m.mean_magnitude + (m.input_error + (depth + 1) * model.underflow("divide"))
+
+
+def _far_from_overflow(x: Number, m: Moments, t: Array) -> bool:
+    """Whether certainly neither n·max(|x| + t) nor n·(max(|x| + t)² + the variance's error t) overflows."""
+    model = x.reading.model
+    limit = model.overflow / ((1 + model.growth(m.n)) * (1 + 2.0**-40) * max(m.n, 1))
+    return x.may is None and x.reading.backend.within(m.largest, t, math.sqrt(limit) - 1)
 
 
 def _claimed_error(x: Number, m: Moments, two_pass: Array) -> Array:
@@ -123,6 +153,11 @@ def _claimed_error(x: Number, m: Moments, two_pass: Array) -> Array:
         t = xp.maximum(t, m.welford_error)
     if model.variance == "textbook":
         t = xp.maximum(t, _textbook_error(x, m))
+    return _with_inputs(m, t)
+
+
+def _with_inputs(m: Moments, t: Array) -> Array:
+    """The error of a variance, and what the errors of its terms add."""
     if is_zero(m.input_error):
         return t
     return t + 4 * m.scale * m.input_error * (m.deviation + m.input_error)
@@ -160,7 +195,7 @@ def _mean_error(x: Number, m: Moments) -> Array:
     model = x.reading.model
     division = model.errors["divide"] * model.u
     k = model.growth(m.n)
-    return (k + division + k * division) * m.mean_magnitude + m.input_error + model.underflow("divide")
+    return (k + division + k * division) * m.mean_magnitude + (m.input_error + model.underflow("divide"))
 
 
 def _two_pass_error(x: Number, m: Moments) -> Array:
@@ -168,11 +203,15 @@ def _two_pass_error(x: Number, m: Moments) -> Array:
 
     Chan, Golub & LeVeque, The American Statistician 37 (1983), doi:10.1080/00031305.1983.10483115.
     """
-    model = x.reading.model
     mean_error = _mean_error(x, m)
-    shift = m.scale * mean_error * mean_error
     relative = _two_pass_relative(x, m)
-    return relative * (m.v + shift) + shift + m.scale * model.underflow() + model.underflow("divide")
+    shift = m.scale * (1 + relative) * mean_error * mean_error
+    return relative * m.v + shift + m.underflow
+
+
+def two_pass_roundings(x: Number, m: Moments) -> Array:
+    """r·v + underflow, with the r of :func:`_two_pass_error`."""
+    return _two_pass_relative(x, m) * m.v + m.underflow
 
 
 def _two_pass_relative(x: Number, m: Moments) -> float:
