@@ -196,18 +196,27 @@ def round_to(x: Values, fmt: Format, *, mode: Mode = "nearest-even", saturate: b
     _check_mode(mode)
     xp, values = _array(x)
     flat = values.reshape(-1)
-    out, step = xp.empty_like(flat), _step(xp, flat)
-    scratch = xp.empty_like(flat[:step])
-    for start in range(0, len(flat), step):
-        part = flat[start : start + step]
+    out = xp.empty_like(flat)
+    scratch = xp.empty_like(flat[: _step(xp, flat)])
+    for part, rounded in zip(_chunks(xp, flat), _chunks(xp, out), strict=True):
         with np.errstate(invalid="ignore"):  # a signalling NaN is no reason to warn
-            _round_flat(xp, part, out[start : start + step], scratch[: len(part)], fmt, mode, saturate)
+            _round_flat(xp, part, rounded, scratch[: len(part)], fmt, mode, saturate)
     return cast(Values, out.reshape(values.shape))
 
 
 def _step(xp: Any, flat: Any) -> int:
     """How many elements to work on at a time: few enough for the cache of a CPU, all on another device."""
     return _CHUNK if xp is np or flat.device.type == "cpu" else max(len(flat), 1)
+
+
+def _chunks(xp: Any, flat: Any) -> list[Any]:
+    """A vector in parts of so many elements."""
+    step = _step(xp, flat)
+    return (
+        [flat]
+        if 0 < len(flat) <= step
+        else [flat[start : start + step] for start in range(0, len(flat), step)]
+    )
 
 
 def _round_flat(xp: Any, x: Any, out: Any, scale: Any, fmt: Format, mode: Mode, saturate: bool) -> None:
@@ -301,11 +310,10 @@ def _spacing(x: Any, fmt: Format, times: float) -> Any:
     """``times`` the spacing of ``fmt`` at ``|x|``, but no less than the least positive float64."""
     xp, values = _array(x)
     flat = values.reshape(-1)
-    out, step = xp.empty_like(flat), _step(xp, flat)
+    out = xp.empty_like(flat)
     unit = times * 2.0 * fmt.u
     lowest, top = max(fmt.tiny, FLOAT64.eta / unit), math.ldexp(1.0, fmt.emax)
-    for start in range(0, len(flat), step):
-        part, binade = flat[start : start + step], out[start : start + step]
+    for part, binade in zip(_chunks(xp, flat), _chunks(xp, out), strict=True):
         xp.bitwise_and(part.view(xp.int64), _EXPONENT, out=binade.view(xp.int64))
         finite = float(xp.amax(binade)) < math.inf
         xp.clip(binade, lowest, top, out=binade)

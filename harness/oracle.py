@@ -57,12 +57,11 @@ def model_for(contract: Contract, arithmetic: Arithmetic, case: Case) -> Model:
 
 def dtype_under_test(contract: Contract, case: Case) -> str:
     """The format or integer dtype of the first tensor whose dtype the contract leaves open."""
-    contract = contract.at(case.sizes)
-    given = {name: recipe.format for name, recipe in case.tensors.items() if recipe is not None}
-    return next(
-        (given[name] for name, spec in contract.tensors.items() if not spec.dtype and name in given),
-        "float32",
-    )
+    for name, spec in contract.at(case.sizes).tensors.items():
+        recipe = case.tensors.get(name)
+        if recipe is not None and not spec.dtype:
+            return recipe.format
+    return "float32"
 
 
 def format_under_test(contract: Contract, case: Case) -> Format:

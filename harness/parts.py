@@ -104,6 +104,8 @@ def parts(
 
     That axis is one of a pack, or the first: definitions may number the positions of others, as attention does.
     """
+    if all(tensor is None or tensor.numel() <= PART for tensor in (*exact.values(), *got)):
+        return [Part(contract, case)]
     tensors: list[tuple[Written, torch.Tensor]] = [
         (contract.tensors[name].shape, value) for name, value in exact.items() if value is not None
     ]

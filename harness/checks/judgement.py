@@ -120,7 +120,7 @@ class Ordinary(Judgement):
         excess = (self.got - self.value).abs_()
         excess -= formats.half_ulp(self.value, self.fmt)
         if excess.numel() == 0 or float(excess.amax()) < 0:
-            return torch.empty(0, dtype=torch.int64, device=excess.device)
+            return _NOWHERE
         return (~(excess < 0)).reshape(-1).nonzero().squeeze(1)
 
     @functools.cached_property
@@ -253,6 +253,9 @@ class Joined(Judgement):
     def _put_together(self, name: str) -> torch.Tensor:
         return torch.cat([getattr(part, name) for part in self.parts], self.axis)
 
+
+_NOWHERE = torch.empty(0, dtype=torch.int64)
+"""No places."""
 
 _UNSURE = 2.0**-40
 """Below 1 - this, a ratio computed in float64 says that an error is within its bound; more, and the ends decide."""

@@ -161,7 +161,7 @@ class Float64:
         return known[2] if known is not None and known[0]() is a and known[1] == a._version else None
 
     def _largest(self, t: Array) -> float:
-        return float(t.amax()) if isinstance(t, torch.Tensor) else t
+        return t.amax().item() if isinstance(t, torch.Tensor) else t
 
     def flags(self, mask: torch.Tensor, flag: int) -> torch.Tensor:
         return mask.to(torch.uint8) * flag

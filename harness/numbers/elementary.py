@@ -191,14 +191,10 @@ def sqrt(a: Number) -> Number:
     reading, xp = a.reading, a.reading.backend
     model = reading.model
     v = xp.apply("sqrt", a.v)
-    if (
-        xp.shares
-        and a.exact
-        and a.may is None
-        and xp.beyond(a.v, 0.0, max(model.tiny, FLOAT64.eta))
-        and xp.positive(a.v)
-    ):
-        return settle(reading, v, Share(model.errors["sqrt"] * model.u), nonnegative=True)
+    if xp.shares and a.exact and a.may is None:
+        least, most = xp.extremes(a.v)
+        if least >= max(model.tiny, FLOAT64.eta) and most < model.overflow:
+            return Number(reading, v, Share(model.errors["sqrt"] * model.u), nonnegative=True)
     spread: Array = 0.0
     may = None if a.may is None else a.may & (PINF | LASTING)
     lowest = a.v - a.t

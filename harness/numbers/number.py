@@ -348,9 +348,9 @@ def _add(a: Number, b: Number, sign: int) -> Number:
     """a ± b: ta + tb + u(|v| + ta + tb); exact in the subnormal range, so that no underflow term is due."""
     reading, xp = a.reading, a.reading.backend
     model = reading.model
-    if sign < 0:
+    v = a.v + b.v if sign > 0 else a.v - b.v
+    if sign < 0 and not (a.may is None and b.may is None):
         b = -b
-    v = a.v + b.v
     ta, tb = operand_error(a), operand_error(b)
     spread = tb if is_zero(ta) else ta if is_zero(tb) else ta + tb
     t: Array | Share
@@ -375,7 +375,7 @@ def _add(a: Number, b: Number, sign: int) -> Number:
         finite_operands=both_finite(a, b),
         origin=origin,
         beyond=beyond,
-        nonnegative=a.nonnegative and b.nonnegative,
+        nonnegative=sign > 0 and a.nonnegative and b.nonnegative,
     )
 
 

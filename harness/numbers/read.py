@@ -93,15 +93,13 @@ def read_float64(
         may = number.may
         if may is not None and number.beyond is not None:
             may = torch.where(number.beyond, may & ~LOST, may)
-        flags = _NO_FLAGS.to(t.device).expand(t.shape) if may is None else may
         shape = tuple(number.v.shape) if shape is None else shape
         value, t = number.v.reshape(shape), t.reshape(shape)
+        flags = _NO_FLAGS.to(t.device).expand(shape) if may is None else may.reshape(shape)
         flagged, numbered = may is not None, bool(reading.numbered)
         most = math.nan if flagged else reading.backend.most(number.v, number.t) * inflation
         answers.append(
-            Answer(
-                value, t, flags.reshape(shape), None, radius, flagged, numbered, most, bool(reading.shortened)
-            )
+            Answer(value, t, flags, None, radius, flagged, numbered, most, bool(reading.shortened))
         )
     return answers
 

@@ -46,4 +46,4 @@ NO_ERROR = Share()
 def _most(part: Any) -> float:
     if isinstance(part, float):
         return part
-    return float(part.amax()) if part.numel() else 0.0
+    return part.amax().item() if part.numel() else 0.0
