@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from attending import data
 
 import references
 from harness import formats, numbers, oracle
@@ -17,6 +18,8 @@ from harness.checks.sentence import judge
 from harness.formats import BFLOAT16, FLOAT8_E4M3FN, FLOAT16, FLOAT32, Format
 from harness.layouts import Layout
 from harness.numbers import Answer, Number, read_float64
+from harness.numbers.backend import Float64
+from harness.numbers.number import Reading
 
 FLAGS = torch.zeros((), dtype=torch.uint8)
 
@@ -101,6 +104,27 @@ def test_what_a_brief_reading_finds_right_is_read_in_full_for_who_asks() -> None
     (whole,) = read_float64(references.attention.definition, call, model, [tuple(got.shape)])
     assert torch.equal(judged.t, whole.t) and torch.equal(judged.value, whole.value)
     assert bool(judged.decisive.all()) and not bool(judged.only_zero.any())
+
+
+@pytest.mark.parametrize("keys", [1, 4, 40])
+@pytest.mark.parametrize("window", [1, 5, math.inf])
+@pytest.mark.parametrize("causal", ["top-left", "bottom-right"])
+def test_a_mask_is_read_briefly_where_each_row_has_a_key(causal: str, window: float, keys: int) -> None:
+    """Four queries, which are read in full where one has no key; on rows that have broken a rule."""
+    q, k, v = (torch.from_numpy(array) for array in data(FLOAT32, keys).values())
+    distance = torch.arange(4)[:, None] - torch.arange(keys) + (keys - 4 if causal == "bottom-right" else 0)
+    seen = (distance >= 0) & (distance < window)
+    held_to = Arithmetic().model(references.attention, FLOAT32)
+
+    def average(*, brief: bool) -> tuple[Number, list[str]]:
+        reading = Reading(Float64(), held_to, brief=brief)
+        scores = reading.exact(0.3 * q @ k.mT)
+        return numbers.softmax_average(scores, reading.exact(v), seen), reading.shortened
+
+    (short, shortened), (whole, _) = average(brief=True), average(brief=False)
+    assert bool(shortened) == bool(seen.any(-1).all())
+    assert torch.equal(short.v, whole.v)
+    assert bool((short.t <= whole.t * (1 + 2.0**-30)).all())
 
 
 def test_what_only_the_whole_reading_allows_is_right_and_no_more() -> None:

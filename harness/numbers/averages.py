@@ -129,7 +129,7 @@ def _average(z: Number, v: Number, where: Array | None, places: _Places) -> Numb
     if keys == 0:
         return Number(reading, xp.matmul(z.v, v.v), 0.0)
     size, cast = abs(v.v), model.stored(places.normalizer)
-    brief = _brief(z, v) if reading.brief and where is None else None
+    brief = _brief(z, v, where) if reading.brief else None
     if brief is not None:
         weights, value, average = brief
         spread = moved = 0.0
@@ -201,21 +201,24 @@ def _moved(weights: _Weights, v: Number, value: Array) -> tuple[Array, Array, Ar
     return spread, average, moved, floor, (spread >= furthest) & (furthest > 0)
 
 
-def _brief(z: Number, v: Number) -> tuple[_Weights, Array, Array] | None:
+def _brief(z: Number, v: Number, where: Array | None) -> tuple[_Weights, Array, Array] | None:
     """Weights without errors, O, and Σwⱼ|vⱼ|/l: A is no less, as |vⱼ| is at most |O| + max|vⱼ - O|.
 
-    None where a score is not finite or may overflow.
+    None where a score is not finite or may overflow, or a row has no key.
     """
     reading, xp, axis = z.reading, z.reading.backend, len(z.shape) - 1
     if z.may is not None or v.may is not None or not xp.within(z.v, z.error, reading.model.overflow):
         return None
+    seen = z.v if where is None else xp.where(where, z.v, xp.scalar(-math.inf))
+    largest = xp.amax(seen, axis)
+    if where is not None and not xp.within(largest, 0.0, math.inf):
+        return None
     reading.shortened.append("softmax_average")
-    largest = xp.amax(z.v, axis)
-    w = xp.apply("exp", z.v - largest)
+    w = xp.apply("exp", seen - largest)
     total = xp.sum(w, axis)
     average = xp.divide(xp.matmul(w, abs(v.v)), total) * (1 - 2.0**-30)
     value = xp.divide(xp.matmul(w, v.v), total)
-    return _Weights(None, largest, w, 0.0, total, 0.0, 0.0, 0.0, None), value, average
+    return _Weights(where, largest, w, 0.0, total, 0.0, 0.0, 0.0, None), value, average
 
 
 def log_sum_exp(z: Number, where: Array | None = None) -> Number:
