@@ -99,6 +99,12 @@ EXPLAINED: dict[str, tuple[Kernel, Contract, str, str]] = {
         "float32",
         "dim were the last axis",
     ),
+    "negative axes": (
+        lambda x, dim: torch.softmax(x.double(), dim + 1 if dim < -1 else dim).to(x.dtype),
+        references.softmax,
+        "float32",
+        "dim were one more",
+    ),
     "truncation": (truncating_sum, references.sum, "bfloat16", "out were rounded toward zero"),
     "no eps": (without("eps"), references.layer_norm, "float32", "eps were 0.0"),
     "no bias": (without("bias"), references.layer_norm, "float32", "bias were left out"),
@@ -151,6 +157,18 @@ UNEXPLAINED: dict[str, Kernel] = {
 @pytest.mark.parametrize("mistake", UNEXPLAINED)
 def test_what_no_mistake_explains_is_left_unnamed(mistake: str) -> None:
     assert explanations(UNEXPLAINED[mistake], references.sum, "float32") == {""}
+
+
+def test_strides_of_another_tensor_are_named() -> None:
+    @harness.contract(args={"p": "N M", "q": "N M"}, returns="N M", rows="N M")
+    def added(p: Any, q: Any) -> Any:
+        return p + q
+
+    def kernel(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+        like_p = torch.as_strided(q, q.shape, p.stride(), q.storage_offset())
+        return (p.double() + like_p.double()).to(p.dtype)
+
+    assert explanations(kernel, added, "float32") == {"as if q had the strides of p"}
 
 
 def test_a_contract_of_ones_own_has_suspects_of_its_declaration() -> None:

@@ -62,6 +62,10 @@ def suspects(subject: Subject) -> Iterator[Suspect]:
     for name in floating:
         yield Suspect(f"{name} were contiguous, whatever its strides", _in_storage(name, _contiguous))
         yield Suspect(f"the last stride of {name} were 1", _in_storage(name, _dense_last))
+        for other in floating:
+            if other != name:
+                yield Suspect(f"{name} had the strides of {other}", _in_storage(name, _strides_of(other)))
+    for name in floating:
         yield from _special_values(name)
     for name in floating:
         for word in _words_within_rows(contract, name):
@@ -78,7 +82,9 @@ def _other_scalars(contract: Contract) -> Iterator[Suspect]:
     """Each scalar another one of its values, the last axis, or 0 or 1."""
     for name, spec in contract.scalars.items():
         if isinstance(spec, Dim):
-            yield Suspect(f"{name} were the last axis", _with_scalar(name, lambda _: -1))
+            yield Suspect(f"{name} were the last axis", _with_scalar(name, _always(-1)))
+            yield Suspect(f"{name} were the first axis", _with_scalar(name, _always(0)))
+            yield from _one_beside(name)
         elif isinstance(spec, Choice):
             numbers = [
                 value
@@ -93,12 +99,16 @@ def _other_scalars(contract: Contract) -> Iterator[Suspect]:
             for value in dict.fromkeys([*plain, *spec.values]):
                 yield Suspect(f"{name} were {value!r}", _with_scalar(name, _always(value)))
             if any(isinstance(value, int) for value in numbers):
-                yield Suspect(f"{name} were one more", _with_scalar(name, lambda value: _moved(value, 1)))
-                yield Suspect(f"{name} were one less", _with_scalar(name, lambda value: _moved(value, -1)))
+                yield from _one_beside(name)
 
 
 def _always(value: Any) -> Callable[[Any], Any]:
     return lambda _: value
+
+
+def _one_beside(name: str) -> Iterator[Suspect]:
+    yield Suspect(f"{name} were one more", _with_scalar(name, lambda value: _moved(value, 1)))
+    yield Suspect(f"{name} were one less", _with_scalar(name, lambda value: _moved(value, -1)))
 
 
 def _moved(value: Any, by: int) -> Any:
@@ -298,27 +308,36 @@ def _with_scalar(name: str, other: Callable[[Any], Any]) -> Change:
     return change
 
 
-def _in_storage(name: str, strides: Callable[[torch.Tensor], tuple[int, ...]]) -> Change:
+Views = Mapping[str, torch.Tensor]
+Strides = Callable[[str, Views], "tuple[int, ...]"]
+
+
+def _in_storage(name: str, strides: Strides) -> Change:
     """A tensor read with other strides than its own, from its first element."""
 
     def change(contract: Contract, case: Case, exact: Exact) -> Changed | None:
         if exact.get(name) is None:
             return None
-        view = materialise(contract, case, device="cpu", guard_fill="nan").blocks[name].view
-        assumed = strides(view)
-        span = sum((n - 1) * stride for n, stride in zip(view.shape, assumed, strict=True))
-        held = view.untyped_storage().nbytes() // view.element_size()
-        if assumed == view.stride() or view.numel() == 0 or view.storage_offset() + span >= held:
+        blocks = materialise(contract, case, device="cpu", guard_fill="nan").blocks
+        view = blocks[name].view
+        assumed = strides(name, {other: block.view for other, block in blocks.items()})
+        if assumed == view.stride() or len(assumed) != view.ndim or view.numel() == 0:
             return None
-        read = view.as_strided(view.shape, assumed)
-        return case, {**exact, name: oracle.decoded(read)}
+        span = sum((n - 1) * stride for n, stride in zip(view.shape, assumed, strict=True))
+        if view.storage_offset() + span >= view.untyped_storage().nbytes() // view.element_size():
+            return None
+        return case, {**exact, name: oracle.decoded(view.as_strided(view.shape, assumed))}
 
     return change
 
 
-def _contiguous(view: torch.Tensor) -> tuple[int, ...]:
-    return torch.empty(view.shape, device="meta").stride()
+def _contiguous(name: str, views: Views) -> tuple[int, ...]:
+    return torch.empty(views[name].shape, device="meta").stride()
 
 
-def _dense_last(view: torch.Tensor) -> tuple[int, ...]:
-    return (*view.stride()[:-1], 1) if view.ndim else ()
+def _dense_last(name: str, views: Views) -> tuple[int, ...]:
+    return (*views[name].stride()[:-1], 1) if views[name].ndim else ()
+
+
+def _strides_of(other: str) -> Strides:
+    return lambda name, views: views[other].stride() if other in views else ()
