@@ -211,7 +211,7 @@ def feasible(name: str, shape: tuple[int, ...]) -> bool:
 
 STEPS = (2, 3)
 PADS = (1, 16, 7)
-OFFSETS = (1, 16, 3, 8)
+OFFSETS = (1, 16, 3, 7)
 ONES = (3, 16)
 
 

@@ -139,7 +139,7 @@ def test_200_situations_meet_what_cover_promises(contract: Contract, fmt: str) -
     assert seen.ndims == {1, 2, 3, 4}
     assert any(axis < 0 for axis in seen.axes) and any(axis >= 0 for axis in seen.axes)
     assert len(seen.axes) >= 4
-    assert {1, 17, 1025, 1000, 128, 769} - seen.lengths == (set() if fmt != "float64" else {769})
+    assert {1, 17, 1025, 1000, 128, 788} - seen.lengths == (set() if fmt != "float64" else {788})
     assert (0 in seen.lengths) == ("dim" not in contract.nonempty)
     assert any(0 in case.sizes["*shape"] for case in seen.cases)  # type: ignore[operator]
 
@@ -184,9 +184,9 @@ def test_rare_sizes_come_a_little_later() -> None:
     met = list(itertools.islice(cover(rowwise, "float16"), 45))
     shapes = [case.sizes["*shape"] for case in met]
     lengths = {shape[case.scalars["dim"]] for shape, case in zip(shapes, met, strict=True)}  # type: ignore[index]
-    assert {69_997, 131_072, 4097, 2049, 257, 255, 256, 2, 3, 7, 13, 97, 251} <= lengths
+    assert {69_997, 131_072, 4124, 2049, 257, 255, 256, 2, 3, 7, 13, 97, 251} <= lengths
     situations = [rowwise.situations(case.sizes, case.scalars) for case in met]
-    assert 257 in situations and max(situations) >= 1000
+    assert 306 in situations and max(situations) == 999
 
 
 def test_searches_of_other_formats_go_on_with_other_lengths() -> None:
@@ -195,8 +195,9 @@ def test_searches_of_other_formats_go_on_with_other_lengths() -> None:
     for seed in range(3):
         for case in itertools.islice(cover(rowwise, "float32", seed=seed), COVERING):
             lengths.add(case.sizes["*shape"][case.scalars["dim"]])  # type: ignore[index]
-    assert {1, 2, 7, 16, 17, 31, 32, 33, 64, 65, 127, 128, 129} <= lengths
-    assert {256, 257, 512, 1000, 1024, 1025, 2048, 2049, 4097} <= lengths
+    assert {1, 2, 7, 16, 17, 31, 32, 64, 65, 128, 129} <= lengths
+    assert {0, 1, 8, 20, 24, 28} <= {length % 32 for length in lengths if length > 64}
+    assert {256, 257, 512, 1000, 1024, 1025, 2048, 2049, 4124} <= lengths
 
 
 def test_the_first_and_the_last_row_axis_are_longer_than_usual_blocks() -> None:
@@ -222,7 +223,7 @@ def test_launches_are_affordable(contract: Contract, fmt: str) -> None:
         work.append(_work(contract, case))
     assert max(largest) <= budget.long
     assert sum(size > budget.elements for size in largest) <= 8
-    assert sum(largest) / len(largest) < (700 if fmt == "float64" else 20_000)
+    assert sum(largest) / len(largest) < (750 if fmt == "float64" else 20_000)
     assert max(work) <= budget.products * budget.long / budget.elements
     assert sum(work) / len(work) <= budget.products
     if contract not in PRODUCTS:
@@ -382,7 +383,7 @@ def test_elements_that_are_situations_come_in_long_tensors() -> None:
     met = first_cases(add_each, "float32", 22)
     sizes = [math.prod(case.sizes["*shape"]) for case in met]  # type: ignore[arg-type]
     assert sum(size > 1024 for size in sizes) >= 6 and max(sizes) > 2**17 - 1 and sizes[1] > 4096
-    assert {1025, 1000, 4097, 2049} <= {n for case in met for n in case.sizes["*shape"]}  # type: ignore[union-attr]
+    assert {1025, 1000, 4124, 2049} <= {n for case in met for n in case.sizes["*shape"]}  # type: ignore[union-attr]
     assert sorted(sizes)[-3] <= Budget().single
     drawn = [len(set(case.sizes["*shape"])) for case in drawn_cases(add_each, "float32", 60)]  # type: ignore[arg-type]
     assert max(drawn) > 1

@@ -136,9 +136,15 @@ class Cover:
         most = self.budget.long if long else self.budget.elements
         rows = min(wish.rows, max(1, most // max(1, content)))
         tiles = self.product and number % 3 == 2 and 1 < wish.rows <= shapes.MANY_ROWS
+        wide = self.budget.elements >= 1000
+        deep = tiles and wide and number % 12 == 2
+        content = shapes.DEEP if deep else content
+        usual = wide and 1 < content <= LONG and 1 < rows <= DISTINCT
+        beyond = shapes.BEYOND[number // 4 % len(shapes.BEYOND)] if usual and number % 12 in (8, 10) else 0
         choice, main = wish.choice + 5 * self.seed, wish.main + self.seed
         largest = (1 if number % 6 == 5 else 2 if number % 12 == 8 else 0) if self.product else 0
-        wish = replace(wish, choice=choice, main=main, plain=number % 6 == 1, largest=largest)
+        largest, beyond = (0, 0) if deep else (largest, beyond)
+        wish = replace(wish, choice=choice, main=main, plain=number % 6 == 1, largest=largest, beyond=beyond)
         return replace(wish, content=content, rows=rows, tiles=tiles)
 
     def _focus(self, number: int, grids: dict[str, Grid]) -> list[str]:

@@ -31,8 +31,14 @@ _LENGTHS = (
 )
 """Lengths of the main axis, ascending, so that they shrink one after the other; empty axes last."""
 
+_LONGER: tuple[Sequence[int], ...] = ((0,), range(700), range(0, 3000, 8))
+"""What every other length is longer by, so that any rest of the width of a vector load or an unrolled loop is met."""
+
 _ROWS = (1, 2, 3, 5, 8, 16, 24, 0, 64)
 """Numbers of situations, simplest first."""
+
+_MORE_ROWS: tuple[Sequence[int], ...] = ((0,), (0,), range(50), range(600))
+"""How many more there are in every other case, some of them beyond a block of programs."""
 
 
 def cases(
@@ -63,9 +69,11 @@ def cases(
     @st.composite
     def draw_case(draw: DrawFn) -> Case:
         pick = _picker(draw)
+        content, longer = pick(_LENGTHS), pick(pick(_LONGER))
+        count, more = pick(_ROWS), pick(pick(_MORE_ROWS))
         wish = Wish(
-            content=pick(_LENGTHS),
-            rows=pick(_ROWS),
+            content=content and content + longer,
+            rows=count and count + more,
             ndim=pick(ndims),
             axis=pick(range(8)) if Dim in kinds else 0,
             choice=pick(range(64)) if turns else 0,
@@ -73,6 +81,7 @@ def cases(
             units=bool(contract.rows) and pick((False, False, False, True)),
             main=pick(range(6)) if sides else 0,
             square=pick((*(False,) * 7, True)),
+            beyond=pick((0, 0, 0, *shapes.BEYOND)) if sides else 0,
         )
         fitted = shapes.fit(contract, given, spend, wish)
         whole = contract.at(fitted.sizes)

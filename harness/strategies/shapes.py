@@ -44,7 +44,8 @@ class Wish:
     short content longer than the largest ones; largest: where row axes have allowed values, which of the sizes
     that have them takes its largest, 1 the row axis that may be longest, 2 the longest of the others, 0 none;
     square: all sizes that are free to be so have one length, as
-    far as the budget admits it; plain: every Choice scalar takes its first value.
+    far as the budget admits it; beyond: 0, or by how much the main size is longer than the longest row axis that
+    has a name, as the keys of an attention over earlier ones; plain: every Choice scalar takes its first value.
     """
 
     content: int
@@ -58,6 +59,7 @@ class Wish:
     tiles: bool = False
     largest: int = 0
     square: bool = False
+    beyond: int = 0
     plain: bool = False
 
     @property
@@ -109,6 +111,9 @@ def fit(contract: Contract, domain: Domain, budget: Budget, wish: Wish) -> Fitte
     else:
         lengths |= _row_lengths(wish, rows, lengths)
         left = [slot for slot in free if slot not in lengths]
+        named = [lengths[slot] for slot in rows if slot in lengths and not slot[0].startswith("*")]
+        if wish.beyond and max(named, default=0) > 1:
+            wish = replace(wish, content=max(named) + wish.beyond)
         content, main = _content_lengths(wish, left, by_tensor, whole, alone=not rows)
         lengths |= content
     for slot in lengths:
@@ -165,6 +170,8 @@ LARGE_TILES = (257, 263)
 
 def _tiles(axes: int, wish: Wish) -> list[int]:
     """Two long row axes, the last two in most launches, and short ones."""
+    if wish.content == DEEP:
+        return [*[1] * (axes - 2), *DEEP_TILES]
     if wish.large_tiles:
         return [*[1] * (axes - 2), *LARGE_TILES]
     lengths = [(1, 2)[(wish.spread + wish.choice) % 2]] * axes
@@ -192,6 +199,12 @@ def _divide(rows: int, axes: int, wish: Wish) -> list[int]:
     lengths[main] = 1 if wish.units and axes == 1 else rest
     return lengths
 
+
+BEYOND = (19, 3, 35, 1, 50)
+"""Differences of two sizes: beside the rests of usual blocks."""
+
+DEEP, DEEP_TILES = 67, (66, 65)
+"""Lengths of a product all of whose sizes take more than a block of 64."""
 
 BESIDE = (17, 3, 0, 33, 1, 64, 5, 130, 8)
 """Lengths, beside the main one, of a size that no tensor has together with it; 0 stands for the same."""

@@ -82,6 +82,20 @@ def attention_of_one_key_from_the_left(q, k, v, *, scale, causal, window):
     return _attention(q, k, v, scale, causal, window, lambda p: p)
 
 
+@wrong(references.attention, "accuracy", smallest=None)
+def attention_of_keys_in_whole_blocks_before(q, k, v, *, scale, causal, window):
+    """Tiles of 16 queries end at a block of 32 keys, counted as if T - S were a multiple of 32."""
+    before = k.shape[2] - q.shape[2]
+    if causal != "bottom-right" or before <= 0:
+        return _attention(q, k, v, scale, causal, window, lambda p: p)
+    end = (torch.arange(q.shape[2]) // 16 + 1) * 16 + before // 32 * 32
+    unread = torch.arange(k.shape[2]) >= (-(-end // 32) * 32)[:, None]
+    p = torch.softmax(_scores(q, k, scale, causal, window).masked_fill(unread, -torch.inf), -1).nan_to_num(
+        0.0
+    )
+    return (p @ v.double().repeat_interleave(q.shape[1] // v.shape[1], 1)).to(q.dtype)
+
+
 @wrong(picked_sum, "accuracy", "special values", bug="B76", smallest=4)
 def picked_sum_wraps_the_padding(x, index):
     """An index of -1 reads the last element."""

@@ -205,3 +205,11 @@ def softmax_of_the_other_middle_axis(x, dim):
     if x.ndim == 4 and x.shape[1] == x.shape[2] and dim % 4 in (1, 2):
         dim = 3 - dim % 4
     return torch.softmax(x.double(), dim).to(x.dtype)
+
+
+@wrong(references.sum, *LAYOUT, "accuracy", "special values", smallest=None, formats=("bfloat16",))
+def sum_of_pairs_from_an_even_address(x, dim):
+    """Dense vectors are read two elements at a time: an odd offset is rounded down."""
+    if x.ndim == 1 and x.stride(0) == 1 and x.storage_offset() % 2 and x.numel() > 8:
+        x = torch.as_strided(x, x.shape, (1,), x.storage_offset() - 1)
+    return x.double().sum(dim).to(x.dtype)

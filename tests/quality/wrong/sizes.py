@@ -346,3 +346,29 @@ def softmax_of_exactly_256(x, dim):
         v = x.double()
         y.select(dim, -1).copy_((v.select(dim, -1) - v.amax(dim)).exp())
     return y.to(x.dtype)
+
+
+@wrong(references.sum, "accuracy", "special values", smallest=None)
+def sum_unrolled_by_32(x, dim):
+    """Four loads of 8 in turn: where 24 of 32 are left, the last 8 of them are not added."""
+    n = x.shape[dim]
+    return _sum_first(x, dim, n - 8 if n > 64 and n % 32 == 24 else n)
+
+
+@wrong(references.sum, "accuracy", "special values", smallest=None)
+def sum_of_four_rows_a_program(x, dim):
+    """Beyond 300 rows, where two are left of the last four, the last gets its neighbour's sum."""
+    y = x.double().sum(dim)
+    rows = y.reshape(-1).clone()
+    if len(rows) > 300 and len(rows) % 4 == 2:
+        rows[-1] = rows[-2]
+    return rows.reshape(y.shape).to(x.dtype)
+
+
+@wrong(references.matmul, "accuracy", "special values", smallest=None)
+def matmul_of_tiles_that_are_first_nowhere(a, b):
+    """Tiles of 64 that are the second along M, N and K at once lose their first product."""
+    y = a.double() @ b.double()
+    if min(*a.shape, b.shape[1]) > 64:
+        y[64:, 64:] -= a[64:, 64:65].double() @ b[64:65, 64:].double()
+    return y.to(a.dtype)
