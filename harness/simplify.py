@@ -14,10 +14,11 @@ import numpy as np
 from harness import shapes
 from harness.case import Case, Grid, Recipe, Row, grid, logical_values, used_rows
 from harness.contracts import AxisLabel, Contract, Dim, SizeOf, Tensor
+from harness.domain import Domain
 from harness.errors import HarnessError, nearest
 from harness.formats import is_integer, to_hex
 from harness.layouts import Layout
-from harness.values import LITERAL
+from harness.values import LITERAL, max_abs_params
 from harness.values.counter import Floats
 
 
@@ -198,21 +199,31 @@ Of integers: a planted value or the middle of the range, its highest value, its 
 """
 
 
-def changed_others(contract: Contract, case: Case, keep_situation: int, fill: str = "nan") -> Case:
+def of_domain(fill: str, domain: Domain) -> str:
+    """The one of FILLS that takes a fill's place in floating-point tensors: finite inputs have no NaN."""
+    return "+large" if domain.finite and fill == "nan" else fill
+
+
+def changed_others(
+    contract: Contract, case: Case, keep_situation: int, fill: str = "nan", domain: Domain | None = None
+) -> Case:
     """The case with other contents in every row that situation ``keep_situation`` does not use.
 
     Sizes, layouts and the kept situation's own rows are as they were, so its results must be too. ``fill``
-    is one of FILLS.
+    is one of FILLS. A domain of finite inputs has "+large" in place of NaN, and its ``max_abs`` bounds what is large:
+    a kernel may refuse other contents, or clamp them.
     """
     if fill not in FILLS:
         raise HarnessError(f"unknown fill {fill!r}; {nearest(fill, FILLS)}fills: {', '.join(FILLS)}")
-    filler = Row(f"fill:{fill}")
+    domain = domain or Domain()
+    whole = Row(f"fill:{fill}")
+    number = Row(f"fill:{of_domain(fill, domain)}", params=max_abs_params(domain))
     tensors: dict[str, Recipe | None] = {}
     for name, recipe in case.tensors.items():
         cells = grid(contract, case, name)
         if recipe is not None and cells.row_axes:
             mine = int(used_rows(contract, case, name)[keep_situation])
-            rows = [filler] * cells.rows
+            rows = [whole if is_integer(recipe.format) else number] * cells.rows
             rows[mine] = recipe.row(mine)
             recipe = replace(recipe, rows=tuple(rows))
         tensors[name] = recipe

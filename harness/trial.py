@@ -36,7 +36,7 @@ from harness.domain import Domain
 from harness.executors import Execution, MemoryFault, execute
 from harness.formats import Format
 from harness.memory import allocate
-from harness.simplify import FILLS, changed_others
+from harness.simplify import FILLS, changed_others, of_domain
 from harness.values.selection import find
 from harness.verdict import Tally
 
@@ -448,7 +448,8 @@ class _Bench:
             return
         kept = self.turn % self.inputs.rows
         kind = FILLS[self.turn // 7 % 3]
-        other = changed_others(self.contract, self.case, kept, kind)
+        domain = self.subject.domain
+        other = changed_others(self.contract, self.case, kept, kind, domain)
         if other == self.case:
             return
         inputs = materialise(self.contract, other, device=self.subject.device, guard_fill="nan")
@@ -456,14 +457,14 @@ class _Bench:
         values = self._outputs(self._launch(inputs, "nan", "nan"), inputs)
         if values is None:
             return
-        admitted = kind != "nan" and objection(self.contract, other, self.subject.domain) is None
+        admitted = kind != "nan" and objection(self.contract, other, domain) is None
         if admitted and self._answers_again(got, values, other, inputs):
             return
         for i, (a, b) in enumerate(zip(got, values, strict=True)):
             moved = ~same_bits(a, b) & (self.owners[i] == kept)
             serious = moved & self._serious(i, a, b)
             if bool(serious.any()):
-                others = f"with every other row {kind}"
+                others = f"with every other row {of_domain(kind, domain)}"
                 self.trial.failures.append(self._differing("rows independent", others, i, serious, b))
                 return
             if bool(moved.any()):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import pytest
+import torch
 
 import harness
 import references
+from harness.admission import objection
+from harness.case import logical_values
 from harness.contracts import Contract
 from harness.domain import Domain, domain
 from harness.errors import HarnessError
+from harness.strategies import cover, drawn, far, whole
 
 
 @pytest.mark.parametrize(
@@ -105,3 +111,94 @@ def test_a_domain_may_name_tuples_that_a_contract_does_not_list() -> None:
 def test_a_domain_names_only_sizes_and_scalars_of_the_contract() -> None:
     with pytest.raises(HarnessError, match=r"unknown domain key 'casual' .* did you mean 'causal'\?"):
         domain(references.attention, Domain(allowed=(("casual", (None,)),)))
+
+
+# What a kernel receives
+
+SOME = 1 << 15
+"""Elements of a tensor that is whole: a few, for the recipes are the same."""
+
+NARROW = {"max_abs": 0.5, "finite": True}
+
+
+def _recorded(function: Callable[..., Any], seen: list[float]) -> Callable[..., Any]:
+    """The function, which first notes what each of its floating-point tensors holds that lies outside of NARROW."""
+
+    def record(*args: Any) -> Any:
+        for given in args:
+            if isinstance(given, torch.Tensor) and given.is_floating_point():
+                values = given.double().reshape(-1)
+                seen.extend(values[~(values.abs() <= 0.5)].tolist()[:3])
+        return function(*args)
+
+    return record
+
+
+def _linear_norm(x: torch.Tensor, weight: Any, eps: float) -> torch.Tensor:
+    wide = x.float() * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + eps)
+    return (wide if weight is None else wide * weight.float()).to(x.dtype)
+
+
+@pytest.mark.parametrize(
+    ("contract", "function"),
+    [
+        (references.silu, lambda x: torch.nn.functional.silu(x.float()).to(x.dtype)),
+        (references.softmax, lambda x, dim: torch.softmax(x.double(), dim).to(x.dtype)),
+        (references.rms_norm, _linear_norm),
+        (references.matmul, lambda a, b: (a.double() @ b.double()).to(a.dtype)),
+        (
+            references.cross_entropy,
+            lambda logits, labels, ignored, reduction: torch.nn.functional.cross_entropy(
+                logits.double(), labels, ignore_index=ignored, reduction=reduction
+            ).to(logits.dtype),
+        ),
+    ],
+    ids=lambda given: getattr(given, "name", ""),
+)
+def test_all_that_a_kernel_receives_lies_within_its_domain(
+    contract: Contract, function: Callable[..., Any]
+) -> None:
+    """Contents of other rows too."""
+    seen: list[float] = []
+    verdict = harness.check(_recorded(function, seen), contract, "float32", domain=NARROW, examples=300)
+    assert verdict.outcome == "PASS", str(verdict)
+    assert verdict.tallies["float32"].reruns > 0
+    assert not seen
+
+
+@pytest.mark.parametrize("name", ["far", "whole", "cover", "drawn"])
+def test_every_source_of_cases_keeps_to_a_domain(name: str) -> None:
+    given = Domain(finite=True, max_abs=0.5)
+    contracts = (references.silu, references.softmax, references.sum, references.cross_entropy)
+    for contract in contracts if name == "whole" else (*contracts, references.matmul):
+        if name == "whole":
+            cases = whole(contract, "float16", given, elements=SOME)
+        elif name == "drawn":
+            cases = islice(drawn(contract, "float16", given, seed=3), 20)
+        else:
+            cases = islice({"far": far, "cover": cover}[name](contract, "float16", given), 60)
+        met = list(cases)
+        assert met or name == "whole"
+        for case in met:
+            assert objection(contract, case, given) is None
+            for tensor, recipe in case.tensors.items():
+                if recipe is not None and not recipe.format.startswith("int"):
+                    assert (abs(logical_values(contract, case, tensor)) <= 0.5).all()
+
+
+def test_a_marked_row_of_a_narrow_domain_holds_its_largest_power_of_two() -> None:
+    ends = list(whole(references.sum, "float16", Domain(finite=True, max_abs=0.7), elements=SOME))
+    planted = [
+        row.plant for case in ends if (recipe := case.tensors["x"]) for row in recipe.rows if row.plant
+    ]
+    assert planted and {value for _, value in planted[0]} == {"0x1p-1"}
+
+
+def test_a_kernel_that_refuses_what_is_outside_its_domain_is_right() -> None:
+    def strict(x: torch.Tensor) -> torch.Tensor:
+        if not bool(x.isfinite().all()):
+            raise ValueError("not finite")
+        return torch.nn.functional.silu(x.float()).to(x.dtype)
+
+    verdict = harness.check(strict, references.silu, domain={"finite": True}, examples=200)
+    assert verdict.outcome == "PASS", str(verdict)

@@ -11,7 +11,7 @@ from harness.case import Case, Row, shape_of
 from harness.contracts import Contract
 from harness.domain import Domain
 from harness.errors import HarnessError
-from harness.formats import Format, to_hex
+from harness.formats import Format, round_to, to_hex
 from harness.layouts import Layout
 from harness.strategies import contents
 from harness.strategies.cost import Budget
@@ -67,7 +67,7 @@ def whole(
         ):
             continue
         if number == NUMBERS[2]:
-            case = _marked(contract, case, tested)
+            case = _marked(contract, case, tested, given)
         yield case
 
 
@@ -94,8 +94,11 @@ def _contiguous(case: Case) -> Case:
     return Case(case.sizes, case.scalars, tensors)
 
 
-def _marked(contract: Contract, case: Case, fmt: Format | str) -> Case:
-    """The case with zeros in its largest tensor, and ones where an index or an address of 32 bits ends."""
+def _marked(contract: Contract, case: Case, fmt: Format | str, domain: Domain) -> Case:
+    """The case with zeros in its largest tensor, and ones where an index or an address of 32 bits ends.
+
+    Where the domain admits no 1, the largest power of two that it admits stands for it.
+    """
     counts = dict(
         zip((n for n, r in case.tensors.items() if r is not None), _counts(contract, case), strict=True)
     )
@@ -107,5 +110,14 @@ def _marked(contract: Contract, case: Case, fmt: Format | str) -> Case:
     places = [0, count - 1, *(edge - d for edge in edges for d in (0, 1)), count // 2, 1, count - 2]
     most = 2**fmt.precision if isinstance(fmt, Format) else len(places)
     usable = list(dict.fromkeys(place for place in places if 0 <= place < count))[:most]
-    row = Row(LITERAL, plant=tuple((place, to_hex(1.0)) for place in usable))
+    mark = to_hex(_one(fmt, domain))
+    row = Row(LITERAL, plant=tuple((place, mark) for place in usable))
     return Case(case.sizes, case.scalars, {**case.tensors, name: replace(recipe, rows=(row,))})
+
+
+def _one(fmt: Format | str, domain: Domain) -> float:
+    """1, or the largest power of two of a format that lies within the domain; 0 where none does."""
+    if isinstance(fmt, str) or domain.max_abs is None or domain.max_abs >= 1:
+        return 1.0
+    largest = float(round_to(float(domain.max_abs), fmt, mode="toward-zero"))
+    return 2.0 ** (math.frexp(largest)[1] - 1) if largest else 0.0
