@@ -202,3 +202,40 @@ def test_a_kernel_that_refuses_what_is_outside_its_domain_is_right() -> None:
 
     verdict = harness.check(strict, references.silu, domain={"finite": True}, examples=200)
     assert verdict.outcome == "PASS", str(verdict)
+
+
+def _raising(above: float) -> Callable[..., Any]:
+    def raising(x: torch.Tensor) -> torch.Tensor:
+        if bool((x.abs() > above).any()):
+            raise ValueError("too large")
+        return torch.nn.functional.silu(x.float()).to(x.dtype)
+
+    return raising
+
+
+@pytest.mark.parametrize(
+    ("above", "restriction"),
+    [
+        (0.3, {"max_abs": 0.5}),
+        (0.3, {"max_abs": 0.5, "finite": True}),
+        (0.3, {"ndim": 3}),
+        (0.3, {"shape": ((4, 3),)}),
+        (0.3, {"shape": ((4, 3), (5, 7)), "max_abs": 0.7}),
+    ],
+    ids=str,
+)
+def test_a_reduced_input_lies_within_the_domain(above: float, restriction: dict[str, Any]) -> None:
+    verdict = harness.check(_raising(above), references.silu, "float16", domain=restriction)
+    assert verdict.findings
+    given = domain(references.silu, restriction)
+    for found in verdict.findings:
+        assert objection(references.silu, found.case, given) is None
+        values = logical_values(references.silu, found.case, "x")
+        plain = {0.0, 1.0} if given.max_abs is None else {0.0, 0.5}
+        assert set(abs(values).reshape(-1)) <= plain, "as plain as the domain admits"
+        assert given.allowed or values.size == 1
+
+
+def test_a_kernel_that_is_wrong_outside_its_domain_alone_is_right() -> None:
+    verdict = harness.check(_raising(0.5), references.silu, "float32", domain=NARROW, examples=200)
+    assert verdict.outcome == "PASS", str(verdict)

@@ -1,6 +1,6 @@
 """From a failing case to a small one: fewer situations, shorter axes, plainer layouts and values.
 
-Every pass proposes smaller cases, the first that still fails the same check is kept, and passes repeat
+Every pass proposes smaller cases, the first of the domain that still fails the same check is kept, and passes repeat
 until none helps or the budget is spent. Results depend on the case and the budget in trials only.
 """
 
@@ -15,13 +15,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from harness import simplify
-from harness.case import Case, grid, logical_values
+from harness.admission import objection
+from harness.case import Case, Recipe, grid, logical_values
 from harness.checks.failure import Failure
 from harness.contracts import Choice, Contract, Dim
 from harness.errors import HarnessError
-from harness.formats import Format, format_of, round_to
+from harness.formats import Format, format_of, is_integer, round_to
 from harness.layouts import Layout
 from harness.trial import Subject, Trial, run_trial
+from harness.values import one
 
 MOST_TRIALS = 400
 FIRST_LAUNCH = frozenset({"accuracy", "special values"})
@@ -62,10 +64,12 @@ class Reduction:
         return self.trials >= MOST_TRIALS or time.monotonic() > self.deadline
 
     def attempt(self, case: Case) -> bool:
-        """Whether a case fails the same check; if so it becomes the smallest."""
+        """Whether a case of the domain fails the same check; if so it becomes the smallest."""
         if case.digest in self.seen or self.spent:
             return False
         self.seen.add(case.digest)
+        if objection(self.subject.contract, case, self.subject.domain) is not None:
+            return False
         self.trials += 1
         try:
             trial = run_trial(self.subject, case, thorough=self.check not in FIRST_LAUNCH)
@@ -218,8 +222,9 @@ def _equal_values(contract: Contract, state: Reduction) -> Iterator[Case]:
             continue
         values = logical_values(contract, case, name)
         flat = values.reshape(-1)
+        unit = _unit(recipe, state)
         for piece in _pieces(len(flat)):
-            for fill in (0.0, 1.0):
+            for fill in (0.0, unit):
                 changed = flat.copy()
                 changed[piece] = fill
                 if not np.array_equal(changed, flat, equal_nan=True):
@@ -243,23 +248,28 @@ def _plain_values(contract: Contract, state: Reduction) -> Iterator[Case]:
             or grid(contract, case, name).rows * grid(contract, case, name).length > WRITTEN_OUT
         ):
             continue
-        fmt = format_of(recipe.format)
+        fmt, unit = format_of(recipe.format), _unit(recipe, state)
         values = logical_values(contract, case, name)
         for index, value in np.ndenumerate(values):
-            for plainer in _plainer(float(value), fmt):
+            for plainer in _plainer(float(value), fmt, unit):
                 changed = values.copy()
                 changed[index] = plainer
                 yield simplify.with_values(contract, case, name, changed)
 
 
-def _plainer(value: float, fmt: Format) -> Iterator[float]:
-    """Values simpler than ``value``, the simplest first."""
+def _unit(recipe: Recipe, state: Reduction) -> float:
+    """1, or what stands for it in the domain."""
+    return 1.0 if is_integer(recipe.format) else one(format_of(recipe.format), state.subject.domain)
+
+
+def _plainer(value: float, fmt: Format, unit: float) -> Iterator[float]:
+    """Values simpler than ``value``, the simplest first. unit: 1, or what stands for it in the domain."""
     if math.isnan(value):
         return
     if math.isinf(value):
-        yield math.copysign(1.0, value)
+        yield math.copysign(unit, value)
         return
-    candidates = [0.0, 1.0, math.copysign(1.0, value)]
+    candidates = [0.0, unit, math.copysign(unit, value)]
     if value:
         exponent = math.frexp(value)[1]
         candidates += (

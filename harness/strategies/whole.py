@@ -11,14 +11,14 @@ from harness.case import Case, Row, shape_of
 from harness.contracts import Contract
 from harness.domain import Domain
 from harness.errors import HarnessError
-from harness.formats import Format, round_to, to_hex
+from harness.formats import Format, to_hex
 from harness.layouts import Layout
 from harness.strategies import contents
 from harness.strategies.cost import Budget
 from harness.strategies.covering import Cover
 from harness.strategies.schedule import Launch
 from harness.strategies.shapes import Wish
-from harness.values import LITERAL
+from harness.values import LITERAL, one
 
 ELEMENTS = (1 << 31) + 3 * (1 << 12) + 5
 """Elements of the largest tensor, at least, where the caller names no number."""
@@ -110,14 +110,6 @@ def _marked(contract: Contract, case: Case, fmt: Format | str, domain: Domain) -
     places = [0, count - 1, *(edge - d for edge in edges for d in (0, 1)), count // 2, 1, count - 2]
     most = 2**fmt.precision if isinstance(fmt, Format) else len(places)
     usable = list(dict.fromkeys(place for place in places if 0 <= place < count))[:most]
-    mark = to_hex(_one(fmt, domain))
+    mark = to_hex(1.0 if isinstance(fmt, str) else one(fmt, domain))
     row = Row(LITERAL, plant=tuple((place, mark) for place in usable))
     return Case(case.sizes, case.scalars, {**case.tensors, name: replace(recipe, rows=(row,))})
-
-
-def _one(fmt: Format | str, domain: Domain) -> float:
-    """1, or the largest power of two of a format that lies within the domain; 0 where none does."""
-    if isinstance(fmt, str) or domain.max_abs is None or domain.max_abs >= 1:
-        return 1.0
-    largest = float(round_to(float(domain.max_abs), fmt, mode="toward-zero"))
-    return 2.0 ** (math.frexp(largest)[1] - 1) if largest else 0.0

@@ -12,7 +12,7 @@ import numpy as np
 from harness.contracts import Contract, SpecialRow
 from harness.domain import Domain
 from harness.errors import HarnessError, nearest
-from harness.formats import Format
+from harness.formats import Format, round_to
 from harness.values.counter import Floats, Stream, child
 from harness.values.family import INNER, MAX_ABS, Family, typical_positions
 from harness.values.generic import FAMILIES
@@ -195,3 +195,11 @@ def max_abs_params(domain: Domain) -> tuple[tuple[str, float], ...]:
     if domain.max_abs is None or math.isinf(domain.max_abs):
         return ()
     return ((MAX_ABS, float(domain.max_abs)),)
+
+
+def one(fmt: Format, domain: Domain) -> float:
+    """1, or the largest power of two of a format that a domain's ``max_abs`` admits; 0 where none is."""
+    if domain.max_abs is None or domain.max_abs >= 1:
+        return 1.0
+    largest = float(round_to(float(domain.max_abs), fmt, mode="toward-zero"))
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 0.0
