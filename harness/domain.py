@@ -65,6 +65,14 @@ class Domain:
         """Values the author allows for the size or scalar ``name``; None when unrestricted."""
         return dict(self.allowed).get(name)
 
+    def written(self) -> dict[str, Any]:
+        """The restrictions as the dict that gives them."""
+        fields = {name: value for name, value in vars(self).items() if value != getattr(Domain(), name)}
+        allowed = dict(fields.pop("allowed", ()))
+        if "dtypes" in fields:
+            fields["dtypes"] = dict(fields["dtypes"])
+        return {**fields, **allowed}
+
     def exclusions(self) -> list[str]:
         """The restrictions in words, one each, for the verdict."""
         default = Domain()
@@ -99,7 +107,7 @@ def domain(contract: Contract, given: Domain | Mapping[str, Any] | None) -> Doma
         if key in plain:
             fields[key] = _domain_field(key, value)
         else:
-            values = tuple(value) if isinstance(value, list | tuple) else (value,)
+            values = tuple(map(_tuples, value)) if isinstance(value, list | tuple) else (value,)
             allowed.append((key, _allowed(contract, key, values)))
     for tensor, _ in fields.get("dtypes", ()):
         if tensor not in contract.tensors:
@@ -107,6 +115,11 @@ def domain(contract: Contract, given: Domain | Mapping[str, Any] | None) -> Doma
                 f"domain dtypes names {tensor!r}, which is no tensor of {contract.name}; tensors: {', '.join(contract.tensors)}"
             )
     return Domain(**fields, allowed=tuple(allowed))
+
+
+def _tuples(value: Any) -> Any:
+    """Lists, as JSON has them, as tuples."""
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def _plain() -> set[str]:

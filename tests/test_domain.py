@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -12,10 +14,13 @@ import torch
 import harness
 import references
 from harness.admission import objection
-from harness.case import logical_values
+from harness.case import Case, Recipe, Row, logical_values
+from harness.cli.settings import settings
 from harness.contracts import Contract
 from harness.domain import Domain, domain
 from harness.errors import HarnessError
+from harness.layouts import Layout
+from harness.search import replay
 from harness.strategies import cover, drawn, far, whole
 
 
@@ -239,3 +244,48 @@ def test_a_reduced_input_lies_within_the_domain(above: float, restriction: dict[
 def test_a_kernel_that_is_wrong_outside_its_domain_alone_is_right() -> None:
     verdict = harness.check(_raising(0.5), references.silu, "float32", domain=NARROW, examples=200)
     assert verdict.outcome == "PASS", str(verdict)
+
+
+def _square_of_finite(x: torch.Tensor) -> torch.Tensor:
+    """Raises for what lies outside its domain, and is wrong at 3 within it."""
+    if not bool((x.abs() <= 8).all()):
+        raise ValueError("outside")
+    return torch.where(x == 3, x * 8, torch.nn.functional.silu(x.double()).to(x.dtype))
+
+
+def test_a_replay_is_judged_in_the_domain_of_its_search() -> None:
+    restriction = {"max_abs": 8.0, "finite": True, "ndim": (1, 2), "layouts": "contiguous", "large": True}
+    wanted = {"ndim": [1, 2], "layouts": ["contiguous"], "finite": True, "max_abs": 8.0}
+    verdict = harness.check(_square_of_finite, references.silu, "float16", domain=restriction)
+    found = verdict.findings[0]
+    words = shlex.split(found.replay)
+    written = settings([words[words.index("--domain") + 1]], "--domain")
+    assert written == wanted
+    again = domain(references.silu, written)
+    assert replace(again, large=True) == domain(references.silu, restriction)
+    for rows in (2, 3, 5, 6):
+        recipe = found.case.tensors["x"]
+        assert recipe is not None
+        row = (Row("literal", values=("0x1p+0",)),) * rows
+        case = Case({"*shape": (rows,)}, {}, {"x": replace(recipe, rows=row, layout=Layout.contiguous(1))})
+        assert replay(_square_of_finite, references.silu, case, domain=written).outcome != "ERROR"
+
+
+def test_a_replayed_case_outside_the_domain_is_judged_and_said_to_lie_outside() -> None:
+    recipe = Recipe("float32", Layout.contiguous(1), (Row("literal", values=("0x1p+9",)),))
+    verdict = replay(
+        _square_of_finite, references.silu, Case({"*shape": (1,)}, {}, {"x": recipe}), domain={"max_abs": 8}
+    )
+    assert verdict.outcome == "ERROR"
+    assert "1 noted: the case lies outside the domain: tensor 'x': row [512] exceeds max_abs=8" in str(
+        verdict
+    )
+
+
+def test_the_dict_of_a_domain_gives_it_again() -> None:
+    for given in (
+        {"causal": (None, "top-left"), "window": (None, 3), "dtypes": {"q": "float16"}, "dim": "last"},
+        {"ndim": 2, "max_elements": 7, "layouts": ("step", "offset"), "max_abs": 1e4, "large": False},
+    ):
+        made = domain(references.attention, given)
+        assert domain(references.attention, made.written()) == made

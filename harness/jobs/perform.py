@@ -147,6 +147,7 @@ def _replay(job: messages.Replay, emit: Emit) -> None:
         case,
         device=job.under.device,
         claims=job.under.claims,
+        domain=_tuples(job.under.domain),
         timeout=job.under.timeout,
     )
     _judged(verdict, job.under, emit)
@@ -260,13 +261,7 @@ def _watcher(emit: Emit) -> Callable[[search.Progress], None]:
 
 def _written(domain: Mapping[str, Any] | Domain | None) -> dict[str, Any]:
     """A domain as the dict that gives it."""
-    if not isinstance(domain, Domain):
-        return dict(domain or {})
-    fields = {name: value for name, value in vars(domain).items() if value != getattr(Domain(), name)}
-    allowed = dict(fields.pop("allowed", ()))
-    if "dtypes" in fields:
-        fields["dtypes"] = dict(fields["dtypes"])
-    return {**fields, **allowed}
+    return domain.written() if isinstance(domain, Domain) else dict(domain or {})
 
 
 def _case(case: Case) -> Case:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from harness import formats, interrupt, oracle
+from harness.admission import objection
 from harness.arithmetic import Arithmetic
 from harness.case import Case
 from harness.checks.failure import Failure
@@ -140,11 +141,19 @@ def replay(
     *,
     device: str = "cpu",
     claims: Arithmetic | Mapping[str, Any] | None = None,
+    domain: Domain | Mapping[str, Any] | None = None,
     timeout: float = 60.0,
 ) -> Verdict:
-    """Judge one case, as a search would."""
-    subject = make_subject(fn, contract, device, claims, None, timeout)
+    """Judge one case, as a search would.
+
+    The contents that other rows are given keep to the domain; the case itself is judged as given, and the verdict notes
+    that it lies outside.
+    """
+    subject = make_subject(fn, contract, device, claims, domain, timeout)
+    outside = objection(subject.contract, case, subject.domain)
     trial = judged(replace(subject, every_config=True), case)
+    if outside is not None:
+        trial.tally.notes[f"the case lies outside the domain: {outside}"] += 1
     name = oracle.dtype_under_test(subject.contract, case)
     found = [finding(subject, failure, case) for failure in trial.failures]
     return verdict_of(subject, found, {name: trial.tally}, 0, False)

@@ -79,6 +79,9 @@ def replay_command(subject: Subject, case: Case) -> str:
     claims = subject.arithmetic.claimed()
     if claims:
         words += ["--claims", json.dumps(claims)]
+    domain = {key: value for key, value in subject.domain.written().items() if key != "large"}
+    if domain:
+        words += ["--domain", json.dumps(domain)]
     words += ["--case", case.to_json()]
     return " ".join(shlex.quote(word) for word in words)
 
