@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness import layouts
 from harness.contracts import Choice, Contract, Dtype
 from harness.errors import HarnessError, nearest
-from harness.formats import format_of
+from harness.formats import format_of, is_integer
+
+MOST_ELEMENTS = 1 << 40
+"""Elements of a tensor that nobody may ask for: the memory of no device holds so many, of a byte each."""
+
+_TOO_MANY = f"no device holds more than {MOST_ELEMENTS} elements; give fewer"
 
 
 def _means(words: str, values: str) -> dict[str, str]:
@@ -95,9 +102,9 @@ def domain(contract: Contract, given: Domain | Mapping[str, Any] | None) -> Doma
     if given is None:
         return Domain()
     if isinstance(given, Domain):
-        return dataclasses.replace(
-            given, allowed=tuple((key, _allowed(contract, key, values)) for key, values in given.allowed)
-        )
+        for key in ("dtypes", "allowed"):
+            _check_pairs(key, getattr(given, key))
+        given = given.written()
     if not isinstance(given, Mapping):
         raise HarnessError(f"domain={given!r}: give a Domain or a dict such as {{'ndim': 2}}")
     plain = _plain()
@@ -136,6 +143,8 @@ def _allowed(contract: Contract, key: str, values: tuple[Any, ...]) -> tuple[Any
             f"unknown domain key {key!r} for contract {contract.name}; {nearest(key, known)}known: {', '.join(known)}"
         )
     spec = contract.scalars.get(key)
+    if not values and spec is not None:
+        raise HarnessError(f"domain {key}=(): give the values that {key} may have")
     if isinstance(spec, Dtype):
         return tuple(format_of(item).name for item in values)
     if spec is None:
@@ -175,11 +184,15 @@ def _meant(word: str, values: tuple[Any, ...]) -> str:
 
 
 def _check_lengths(key: str, values: tuple[Any, ...], pack: bool) -> None:
+    wanted = "shapes, such as ((4, 5), (3,))" if pack else "lengths, such as (64, 128)"
     for value in values:
         lengths = value if pack and isinstance(value, tuple | list) else (value,)
         if not all(type(length) is int and length >= 0 for length in lengths):
-            wanted = "shapes, such as ((4, 5), (3,))" if pack else "lengths, such as (64, 128)"
             raise HarnessError(f"domain {key}={value!r}: give {wanted}")
+        if max(math.prod(lengths), *lengths, 0) > MOST_ELEMENTS:
+            raise HarnessError(f"domain {key}={value!r}: {_TOO_MANY}")
+    if not values:
+        raise HarnessError(f"domain {key}=(): give {wanted}")
 
 
 def _domain_field(key: str, value: Any) -> Any:
@@ -194,21 +207,48 @@ def _domain_field(key: str, value: Any) -> Any:
         if value in ("any", "last"):
             return value
         values = (value,) if isinstance(value, int) else value
-        if isinstance(values, list | tuple) and values and all(isinstance(v, int) for v in values):
+        if isinstance(values, list | tuple) and values and all(type(v) is int for v in values):
             return tuple(values)
         raise HarnessError(f"domain dim={value!r}: give 'any', 'last' or a tuple of axes")
     if key == "dtypes":
-        if not isinstance(value, Mapping):
-            raise HarnessError(f"domain dtypes={value!r}: give formats by tensor, such as {{'x': 'float32'}}")
-        return tuple(sorted((str(k), str(v)) for k, v in dict(value).items()))
+        return _formats(value)
     if key == "layouts":
-        return (value,) if isinstance(value, str) else tuple(value)
-    if key == "max_elements" and (not isinstance(value, int) or value < 1):
-        raise HarnessError(f"domain max_elements={value!r}: give a positive integer")
-    if key == "max_abs" and not (isinstance(value, int | float) and value > 0):
+        names = (value,) if isinstance(value, str) else value
+        if not isinstance(names, list | tuple) or not names or not all(isinstance(n, str) for n in names):
+            raise HarnessError(
+                f"domain layouts={value!r}: give names of layouts, such as ('contiguous', 'step')"
+            )
+        layouts.allowed(tuple(names))
+        return tuple(names)
+    if key == "max_elements" and not (type(value) is int and value > 0):
+        raise HarnessError(f"domain max_elements={value!r}: give a positive whole number")
+    if key == "max_abs" and not (type(value) in (int, float) and value > 0):
         raise HarnessError(f"domain max_abs={value!r}: give a positive number")
-    if key == "large" and not (value is None or (isinstance(value, int) and (value is False or value > 0))):
-        raise HarnessError(f"domain large={value!r}: give True, False or a number of elements")
+    if key == "large":
+        if not (value is None or isinstance(value, bool) or (type(value) is int and value > 0)):
+            raise HarnessError(f"domain large={value!r}: give True, False or a positive number of elements")
+        if value is not None and value > MOST_ELEMENTS:
+            raise HarnessError(f"domain large={value!r}: {_TOO_MANY}")
     if key == "finite" and not isinstance(value, bool):
         raise HarnessError(f"domain finite={value!r}: give True or False")
     return value
+
+
+def _formats(value: Any) -> tuple[tuple[str, str], ...]:
+    """Formats by tensor; a format's name, torch's dtype or a Format."""
+    if not isinstance(value, Mapping) or any(isinstance(fmt, int | float) for fmt in value.values()):
+        raise HarnessError(f"domain dtypes={value!r}: give formats by tensor, such as {{'x': 'float32'}}")
+    found = {str(tensor): str(fmt) for tensor, fmt in value.items()}
+    for fmt in found.values():
+        if not is_integer(fmt):
+            format_of(fmt)
+    return tuple(sorted(found.items()))
+
+
+def _check_pairs(key: str, value: Any) -> None:
+    """Raise HarnessError unless a field of a Domain is pairs of a name and what is said of it."""
+    pairs = value if isinstance(value, tuple | list) else (None,)
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise HarnessError(
+            f"domain {key}={value!r}: give pairs of a name and what it may be, or a dict for all"
+        )

@@ -1,8 +1,12 @@
-"""Limits of a search as a caller gives them, validated before anything runs: situations, seconds, a seed."""
+"""Limits of a search: as a caller gives them (situations, seconds, a seed), and as memory has them."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
+import os
+from pathlib import Path
 
 from harness.errors import HarnessError
 
@@ -28,6 +32,15 @@ def is_positive(number: object) -> bool:
     if isinstance(number, bool) or not isinstance(number, int | float):
         return False
     return math.isfinite(number) and number > 0
+
+
+@functools.cache
+def memory() -> int:
+    """Bytes of memory that this machine has, or its container where that has less (cgroup v2)."""
+    found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(OSError, ValueError):
+        found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return found
 
 
 def _whole(value: object) -> bool:

@@ -27,6 +27,7 @@ from typing import Final
 import torch
 
 from harness import spread
+from harness.limits import memory
 
 GUARD: Final = 4096
 """Elements before and after each view."""
@@ -266,6 +267,9 @@ def allocate(
 
 
 def _empty(length: int, dtype: torch.dtype, device: torch.device | str) -> torch.Tensor:
+    """Memory; MemoryError where a CPU has not so much, before Linux promises it and ends the process that writes to it."""
+    if torch.device(device).type == "cpu" and length * dtype.itemsize > memory():
+        raise MemoryError(f"{length * dtype.itemsize} bytes are more than this machine has")
     return torch.empty(length, dtype=dtype, device=device)
 
 

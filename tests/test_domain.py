@@ -118,6 +118,82 @@ def test_a_domain_names_only_sizes_and_scalars_of_the_contract() -> None:
         domain(references.attention, Domain(allowed=(("casual", (None,)),)))
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"max_elements": True}, "domain max_elements=True: give a positive whole number"),
+        ({"max_elements": 0}, "domain max_elements=0: give a positive whole number"),
+        ({"max_elements": 2.0}, "domain max_elements=2.0: give a positive whole number"),
+        ({"dim": True}, "domain dim=True: give 'any', 'last' or a tuple of axes"),
+        ({"dim": (0, False)}, "domain dim=(0, False): give 'any', 'last' or a tuple of axes"),
+        ({"dim": ()}, "domain dim=(): give 'any', 'last' or a tuple of axes"),
+        ({"dim": 0.0}, "domain dim=0.0: give 'any', 'last' or a tuple of axes"),
+        ({"ndim": True}, "domain ndim=True: give a number of axes, or (lowest, highest)"),
+        ({"max_abs": True}, "domain max_abs=True: give a positive number"),
+        ({"max_abs": float("nan")}, "domain max_abs=nan: give a positive number"),
+        ({"max_abs": "1"}, "domain max_abs='1': give a positive number"),
+        ({"layouts": 5}, "domain layouts=5: give names of layouts, such as ('contiguous', 'step')"),
+        ({"layouts": (5,)}, "domain layouts=(5,): give names of layouts, such as ('contiguous', 'step')"),
+        ({"layouts": ()}, "domain layouts=(): give names of layouts, such as ('contiguous', 'step')"),
+        ({"layouts": "stepp"}, "unknown layout 'stepp'; did you mean 'step'? layouts: "),
+        ({"finite": 1}, "domain finite=1: give True or False"),
+        ({"large": 0}, "domain large=0: give True, False or a positive number of elements"),
+        ({"large": 1.5}, "domain large=1.5: give True, False or a positive number of elements"),
+        (
+            {"large": 10**15},
+            "domain large=1000000000000000: no device holds more than 1099511627776 elements",
+        ),
+        ({"dtypes": 5}, "domain dtypes=5: give formats by tensor, such as {'x': 'float32'}"),
+        ({"dtypes": {"x": 5}}, "domain dtypes={'x': 5}: give formats by tensor, such as {'x': 'float32'}"),
+        ({"dtypes": {"x": "float33"}}, "unknown format 'float33'; did you mean 'float32'?"),
+        ({"dtypes": {"y": "float32"}}, "domain dtypes names 'y', which is no tensor of softmax"),
+        ({5: 1}, "unknown domain key 5 for contract softmax; known: "),
+        ({"shape": ()}, "domain shape=(): give shapes, such as ((4, 5), (3,))"),
+        ({"shape": ((2, True),)}, "domain shape=(2, True): give shapes, such as ((4, 5), (3,))"),
+        ({"shape": ((10**9, 10**9),)}, "domain shape=(1000000000, 1000000000): no device holds more than"),
+        ({"shape": ((0, 2**70),)}, "domain shape=(0, 1180591620717411303424): no device holds more than"),
+    ],
+    ids=str,
+)
+def test_a_domain_says_only_what_it_can_mean(given: dict[Any, Any], words: str) -> None:
+    with pytest.raises(HarnessError) as raised:
+        domain(references.softmax, given)
+    assert str(raised.value).startswith(words)
+    if all(key in vars(Domain()) for key in given) and not isinstance(given.get("dtypes", ()), int):
+        fields = {key: tuple(v.items()) if isinstance(v, dict) else v for key, v in given.items()}
+        with pytest.raises(HarnessError) as raised:
+            domain(references.softmax, Domain(**fields))
+        assert str(raised.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"dtypes": 5}, {"dtypes": ("x",)}, {"allowed": 5}, {"allowed": ("x",)}], ids=str
+)
+def test_a_domain_made_of_no_pairs_is_refused(fields: dict[str, Any]) -> None:
+    (key,) = fields
+    with pytest.raises(HarnessError, match=f"domain {key}=.*: give pairs"):
+        domain(references.softmax, Domain(**fields))
+
+
+def test_lengths_that_no_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.strategies.cost.memory", lambda: 1 << 30)
+    words = (
+        r"sizes \{'\*shape': \(20000, 1000\)\} .* have 40000000 elements in all, .* 1 GiB: allow smaller ones"
+    )
+    with pytest.raises(HarnessError, match=words):
+        harness.check(torch.softmax, references.softmax, "float32", domain={"shape": ((20000, 1000),)})
+    monkeypatch.setattr("harness.strategies.cost.memory", lambda: 1 << 34)
+    next(iter(cover(references.softmax, "float32", Domain(allowed=(("shape", ((20000, 1000),)),)))))
+
+
+def test_whole_tensors_that_no_memory_holds_are_noted() -> None:
+    asked = 1 << 40
+    verdict = harness.check(
+        torch.nn.functional.silu, references.silu, "float32", domain={"large": asked}, examples=4
+    )
+    assert f"no memory for tensors of {asked} elements" in str(verdict)
+
+
 # What a kernel receives
 
 SOME = 1 << 15

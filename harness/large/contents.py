@@ -66,6 +66,11 @@ class Contents:
             return values.to(getattr(torch, self.format)).to(self.device)
         return encode(values, format_of(self.format), self.device)
 
+    @property
+    def bytes(self) -> int:
+        """Of the whole tensor."""
+        return self.count * self._tile.element_size()
+
     def stored(self, start: int, stop: int) -> torch.Tensor:
         """[stop - start] elements as they are stored, a new tensor."""
         period = len(self._tile)

@@ -23,6 +23,7 @@ from harness.errors import HarnessError
 from harness.executors import Execution, MemoryFault, execute
 from harness.large.contents import Contents, bits_of
 from harness.large.judging import Large, Open, Piece
+from harness.limits import memory
 from harness.memory import Block
 from harness.numbers.pieces import NotInPieces
 from harness.trial import MOST_COUNTED, Subject, Trial
@@ -59,6 +60,8 @@ class _Run:
             name: None if recipe is None else Contents(contract, case, name, device)
             for name, recipe in case.tensors.items()
         }
+        if device == "cpu" and sum(held.bytes for held in contents.values() if held is not None) > memory():
+            raise MemoryError("the tensors of a large launch")
         start = time.perf_counter()
         blocks = {
             name: held.block(salt, STEP)

@@ -12,7 +12,11 @@ from harness.contracts import AxisLabel, Contract
 from harness.domain import Domain
 from harness.errors import HarnessError
 from harness.formats import FLOAT32, Format
+from harness.limits import memory
 from harness.strategies.options import Sizes, lengths_of
+
+HELD = 4 * 8
+"""Bytes of an element of a launch, at least: in float64 as drawn, as rounded, as arranged, and as it is judged."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,7 @@ def afford(
                     f"domain max_elements={most} admits no shape for contract {contract.name}: "
                     f"the smallest allowed sizes {fitted.sizes} have {largest} elements"
                 )
+            _check_memory(whole, fitted)
             return fitted
         free = [slot for slot in shorter if lengths_of(domain, slot) is None]
         row = [slot for slot in free if slot in rows]
@@ -159,6 +164,17 @@ def afford(
         pool = next(pool for pool in pools if pool)
         chosen = max(pool, key=lambda slot: now[slot])
         fitted = replace(fitted, sizes=shapes.resized(fitted.sizes, {chosen: shorter[chosen]}))
+
+
+def _check_memory(contract: Contract, fitted: Fitted) -> None:
+    """Raise HarnessError where a launch that cannot be shortened is more than this machine's memory holds."""
+    results = [contract.shape(output.shape, fitted.sizes, fitted.scalars) for output in contract.outputs]
+    count = sum(elements(contract, fitted)) + sum(map(prod, results))
+    if count * HELD > memory():
+        raise HarnessError(
+            f"the smallest allowed sizes {fitted.sizes} of contract {contract.name} have {count} elements in all, of "
+            f"{HELD} bytes each while they are made and judged, and this machine has {memory() >> 30} GiB: allow smaller ones"
+        )
 
 
 def _shorter(domain: Domain, slot: AxisLabel, length: int) -> int | None:
