@@ -253,6 +253,33 @@ def test_a_stated_answer_is_a_second_opinion_on_the_definition(
         harness.check(lambda x: x * 2, contract, dtype, examples=20)
 
 
+@pytest.mark.parametrize(
+    ("special", "words"),
+    [
+        (SpecialRow("one", ("1",), ("0",), "7"), "gives 2 for the special row 'one', which says 7"),
+        (
+            SpecialRow("last", ("0",), ("0", "1", "0"), "0"),
+            "gives 2 for the special row 'last', which says 0",
+        ),
+        (SpecialRow("equal", (), ("1",), "7"), "gives 2 for the special row 'equal', which says 7"),
+    ],
+)
+def test_a_stated_answer_is_of_all_elements_where_each_is_a_situation(
+    special: SpecialRow, words: str
+) -> None:
+    def doubled(x: Any) -> Any:
+        return x * 2.0
+
+    made = harness.contract(args={"x": "*shape"}, returns="*shape", rows="*shape", special=(special,))(
+        doubled
+    )
+    with pytest.raises(HarnessError, match=words):
+        harness.check(lambda x: x * 2, made, "float32", examples=20)
+    right = SpecialRow("signs", ("0x1p-3",), ("0x1p-3", "0x1p-3"), "0.25")
+    made = harness.contract(args={"x": "*shape"}, returns="*shape", rows="*shape", special=(right,))(doubled)
+    assert harness.check(lambda x: x * 2, made, "float32", examples=20).outcome == "PASS"
+
+
 COUPLED: dict[str, tuple[str, Any]] = {
     "a maximum over all": ("N", lambda x: x - numbers.amax(numbers.reshape(x, (-1,)), 0)),
     "a softmax along the rows": ("N", lambda x: numbers.exp(x) / numbers.sum(numbers.exp(x), 0)),

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from harness import oracle
-from harness.case import Case, Row, materialise, special_row
+from harness.case import Case, Row, grid, materialise, special_row
+from harness.contracts import SpecialRow
+from harness.formats import format_of, is_integer
 from harness.simplify import contiguous
 from harness.trial import Subject
+from harness.values import raw_row, round_rows, special_applies
 from harness.values.selection import SPECIAL
 
 FIRST = 24
@@ -59,14 +64,30 @@ def _check_answers(subject: Subject, cases: Sequence[Case]) -> None:
             recipe = case.tensors[first]
             if recipe is None or not subject.contract.situations(case.sizes, case.scalars):
                 continue
-            rows = (Row(SPECIAL + special.name),)
             shown = contiguous(
                 subject.contract, replace(case, tensors={first: recipe} | dict.fromkeys(others))
             )
             recipe = shown.tensors[first]
             assert recipe is not None
+            # Where every element is a situation, the row lies along them all.
+            single = not grid(subject.contract, shown, first).content_axes
+            rows = (Row(SPECIAL + special.name, start=0 if single else None),)
             shown = replace(shown, tensors={**shown.tensors, first: replace(recipe, rows=rows)})
-            if special_row(subject.contract, shown, 0) is special:
+            if special_row(subject.contract, shown, 0) is special or (
+                single and _lies_whole(subject, shown, special)
+            ):
                 exact = materialise(subject.contract.at(case.sizes), shown, device="cpu").exact
                 oracle.check_answer(subject.contract, subject.arithmetic, shown, exact, special)
                 break
+
+
+def _lies_whole(subject: Subject, case: Case, special: SpecialRow) -> bool:
+    """Whether a special row lies whole along the elements of a case's first tensor, exact in its format."""
+    contract = subject.contract.at(case.sizes)
+    name = next(iter(contract.tensors))
+    recipe, cells = case.tensors[name], grid(contract, case, name)
+    if recipe is None or is_integer(recipe.format) or not special_applies(special, cells.rows):
+        return False
+    fmt = format_of(recipe.format)
+    whole = raw_row(contract, SPECIAL + special.name, 0, cells.rows, fmt, {})
+    return np.array_equal(round_rows(whole, fmt), whole, equal_nan=True)
