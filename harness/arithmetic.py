@@ -139,6 +139,7 @@ class Arithmetic:
             flush=self.flush,
             errors={**PRIMITIVE_ERRORS, **self.ulp},
             roundings=places,
+            places=tuple(contract.roundings),
             dot=_DOTS[self.dot],
         )
 

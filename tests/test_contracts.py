@@ -227,6 +227,28 @@ def test_what_a_definition_returns_is_told_by_its_contract(definition: Any, word
     assert "0x" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "definition",
+    [
+        lambda x: numbers.sum(numbers.rounded(x * 2.0, "shiftd"), -1),
+        lambda x: numbers.rounded(numbers.sum(x, -1), "shiftd", at=numbers.sum(x, -1)),
+        lambda x: numbers.sum(x, -1, partials="shiftd"),
+        lambda x: numbers.sum(x, -1, hop="shiftd"),
+        lambda x: numbers.mean(x, -1, partials="shiftd"),
+    ],
+)
+def test_a_place_that_a_definition_rounds_at_and_its_contract_does_not_name_is_told(definition: Any) -> None:
+    contract = harness.contract(
+        args={"x": "*batch N"},
+        returns="*batch",
+        rows="*batch",
+        roundings={"shifted": "2x", "total": "the sum"},
+    )(definition)
+    words = r"contract <lambda> .*'shiftd' is no place of its roundings; did you mean 'shifted'\? places: shifted, total"
+    with pytest.raises(HarnessError, match=words):
+        harness.check(lambda x: x.sum(-1), contract, "float32", examples=20)
+
+
 def _doubled(special: SpecialRow, definition: Any, **more: Any) -> Any:
     definition.__name__ = "doubled"
     args = {"x": "*batch N", **more}

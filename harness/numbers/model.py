@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness import formats
+from harness.errors import nearest
 from harness.formats import Format
 
 PRIMITIVE_ERRORS: Mapping[str, float] = {
@@ -63,7 +64,8 @@ class Dot:
 @dataclass(frozen=True)
 class Model:
     """Parameters of the error rules. u, eta and tiny are the accumulator's unit roundoff, smallest
-    subnormal and smallest normal; threshold is where it overflows."""
+    subnormal and smallest normal; threshold is where it overflows. places: those that the contract names as
+    roundings, None for any."""
 
     u: float
     eta: float
@@ -77,6 +79,7 @@ class Model:
     flush: str = "approximate"
     errors: Mapping[str, float] = field(default_factory=lambda: dict(PRIMITIVE_ERRORS))
     roundings: Mapping[str, Format] = field(default_factory=dict)
+    places: tuple[str, ...] | None = None
     dot: Dot = Dot()
     float32_scalars: bool = True
 
@@ -101,13 +104,22 @@ class Model:
         along_the_path = compound(self.reduction_depth(n), self.u)
         return along_the_path if self.online else min(along_the_path, max(n - 1, 0) * self.u)
 
+    def claimed(self, place: str | None) -> Format | None:
+        """The format of the cast that is claimed at a place, if any; ValueError for one that no claim could name."""
+        if place is not None and self.places is not None and place not in self.places:
+            known = ", ".join(self.places) or "none"
+            raise ValueError(
+                f"{place!r} is no place of its roundings; {nearest(place, self.places)}places: {known}"
+            )
+        return self.roundings.get(place or "")
+
     def stored(self, place: str | None) -> Format | None:
         """The format in which what an accumulator holds is stored at a claimed place, if that changes it.
 
         A store in the accumulator's own format, or a wider one, rounds nothing: float32 kernels whose partial
         sums are in the input's format add no error.
         """
-        fmt, held = self.roundings.get(place or ""), self.accumulator
+        fmt, held = self.claimed(place), self.accumulator
         if fmt is None or (held is not None and fmt.precision >= held.precision and fmt.max >= held.max):
             return None
         return fmt

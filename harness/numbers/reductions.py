@@ -63,7 +63,7 @@ def sum(
     if stored is not None:
         t = t + stored.u * (magnitudes + t) + n * stored.eta
         threshold = min(threshold, stored.overflow_threshold)
-    every = model.roundings.get(hop or "")
+    every = model.claimed(hop)
     if every is not None:
         t = t + compound(max(n - 1, 0), every.u) * (magnitudes + t) + n * every.eta
         threshold = min(threshold, every.overflow_threshold)

@@ -71,7 +71,7 @@ def _in_one_product(a: Number, b: Number, scale: float, places: tuple[str | None
     """The same from one |A||B|, of exact numbers far from overflow, where no claim tells the ways apart."""
     reading, xp = a.reading, a.reading.backend
     model, dot, k = reading.model, reading.model.dot, a.shape[-1]
-    claimed = any(place in model.roundings for place in places)
+    claimed = any(model.claimed(place) is not None for place in places)
     if not (xp.shares and a.exact and b.exact and scale and k) or claimed or model.flush == "all":
         return None
     if dot.u_in or dot.eta_in:

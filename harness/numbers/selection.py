@@ -70,7 +70,7 @@ def rounded(a: Number, place: str, at: Number | None = None) -> Number:
     """
     reading, xp = a.reading, a.reading.backend
     model = reading.model
-    fmt = model.stored(place) if at is None else model.roundings.get(place)
+    fmt = model.stored(place) if at is None else model.claimed(place)
     if fmt is None:
         return a
     cast = a if at is None else at
