@@ -7,11 +7,11 @@ from dataclasses import replace
 from math import prod
 
 from harness import layouts, shapes
-from harness.case import Case, Grid, Recipe, check, dtype_name, grid, logical_values
+from harness.case import Case, Grid, Recipe, check, grid, logical_values
 from harness.contracts import Choice, Contract, Dim
 from harness.domain import Domain
 from harness.errors import HarnessError
-from harness.formats import from_hex, is_integer
+from harness.formats import dtype_name, from_hex, is_integer
 from harness.values import LITERAL, MAX_ABS, find
 
 

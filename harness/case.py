@@ -286,11 +286,6 @@ def _check_lists(contract: Contract, case: Case) -> None:
                 raise HarnessError(f"size {name}={lengths!r} needs {count} lengths, one for each tensor")
 
 
-def dtype_name(dtype: str) -> str:
-    """The name that recipes have for a format or an integer dtype; HarnessError for an unknown one."""
-    return dtype.removeprefix("torch.") if is_integer(dtype) else format_of(dtype).name
-
-
 def number_kind(contract: Contract, case: Case, name: str) -> Format | Range:
     """What numbers a tensor holds: those of a floating-point format, or integers of a range.
 

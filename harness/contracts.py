@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, get_args, get_type_hints
 
-from harness import shapes
+from harness import kinds, shapes
 from harness.errors import HarnessError, nearest
-from harness.formats import format_of, is_integer
+from harness.formats import dtype_name, format_of
 from harness.shapes import Axis, AxisLabel, Sizes
 
 __all__ = [
@@ -372,7 +372,7 @@ def contract(
     Raises HarnessError when a parameter is not described or a description has no parameter.
     """
 
-    _check_kinds(
+    _check_mappings(
         {"args": args, "roundings": roundings, "relations": relations, "sizes": sizes},
         {
             **{"nonempty": nonempty, "families": families, "special": special},
@@ -391,9 +391,6 @@ def contract(
             raise HarnessError(
                 f"contract {name}: no argument is a tensor; describe one by its shape, as x='*shape'"
             )
-        for rounding in usual:
-            if rounding not in (roundings or {}):
-                raise HarnessError(f"contract {name}: usual rounding {rounding!r} is not among roundings")
         if isinstance(returns, str):
             outputs: tuple[Output, ...] = (Output(returns),)
         elif isinstance(returns, Output):
@@ -421,8 +418,10 @@ def contract(
             sizes=dict(sizes or {}),
             formats=tuple(formats),
         )
+        _check_kinds(made)
         _check_shapes(made)
         _check_names(made)
+        _check_sizes(made)
         return made
 
     return build
@@ -469,7 +468,7 @@ def _count(sizes: Sizes, name: str) -> int:
     return count
 
 
-def _check_kinds(mappings: Mapping[str, Any], tuples: Mapping[str, Any]) -> None:
+def _check_mappings(mappings: Mapping[str, Any], tuples: Mapping[str, Any]) -> None:
     for name, given in mappings.items():
         if given is not None and not isinstance(given, Mapping):
             raise HarnessError(f"contract {name}={given!r}: give a dict, by name")
@@ -483,7 +482,10 @@ def _items(given: Any) -> tuple[Any, ...]:
 
 
 def _check_names(made: Contract) -> None:
-    """What is named must be there: axes, tensors, sizes, dtypes, kinds."""
+    """What is named must be there: axes, tensors, sizes, dtypes, kinds, roundings."""
+    for rounding in made.usual:
+        if rounding not in made.roundings:
+            raise HarnessError(f"contract {made.name}: usual rounding {rounding!r} is not among roundings")
     sizes = {name.strip("*@") for name in made.size_names}
     axes = sizes | {name for name, spec in made.scalars.items() if isinstance(spec, Dim)}
     for name in made.nonempty:
@@ -509,10 +511,121 @@ def _check_names(made: Contract) -> None:
                 f"contract {made.name}: kind={output.kind!r} of output {output.name!r}; "
                 f"{nearest(output.kind, kinds)}kinds: {', '.join(kinds)}"
             )
-    named = [spec.dtype for spec in made.tensors.values()] + [output.dtype for output in made.outputs]
+    named: list[Any] = [*made.formats, *(spec.dtype for spec in made.tensors.values())]
+    for spec in made.scalars.values():
+        named += spec.values if isinstance(spec, Dtype) else ()
+    for output in made.outputs:
+        named += output.dtype if isinstance(output.dtype, tuple) else (output.dtype,)
     for dtype in named:
-        if isinstance(dtype, str) and not is_integer(dtype):
-            format_of(dtype)
+        if isinstance(dtype, str):
+            dtype_name(dtype)
+
+
+def _check_sizes(made: Contract) -> None:
+    """What sizes are drawn from, and what bounds integers, must be there too."""
+    sizes = [name.lstrip("*") for name in made.size_names]
+    lengths = kinds.Kind(kinds.all_of(kinds.is_length, least=1), "a tuple of lengths, such as (64, 128)")
+    for name in made.sizes:
+        if name not in sizes:
+            raise HarnessError(
+                f"contract {made.name}: sizes names {name!r}; {nearest(name, sizes)}sizes: {', '.join(sorted(sizes))}"
+            )
+        kinds.check(f"contract {made.name}: sizes ", {name: lengths}, made.sizes)
+    known = {*made.size_names, *made.scalars}
+    for argument, tensor in made.tensors.items():
+        whole = tensor.whole
+        for key, bound in {"low": whole.low, "high": whole.high}.items() if whole else ():
+            if isinstance(bound, str) and bound not in known:
+                raise HarnessError(
+                    f"contract {made.name}: Whole {key}={bound!r} of argument {argument!r} is no size or scalar; "
+                    f"{nearest(bound, known)}known: {', '.join(sorted(known))}"
+                )
+
+
+_SHAPE = kinds.Kind(kinds.is_text, "a shape, such as '*batch N'")
+_FAMILIES = kinds.Kind(
+    kinds.all_of(lambda item: isinstance(item, str) or hasattr(item, "tags")),
+    "names of value families, or Family objects, in a tuple",
+)
+_VALUES = kinds.Kind(kinds.all_of(lambda item: True, least=1), "a tuple of values")
+_FIELDS: dict[type, dict[str, kinds.Kind]] = {
+    Tensor: {
+        "shape": _SHAPE,
+        "dtype": kinds.Kind(kinds.is_optional_text, "the name of a format, or None"),
+        "optional": kinds.TRUTH,
+        "whole": kinds.Kind(lambda item: item is None or isinstance(item, Whole), "Whole(low, high)"),
+        "families": _FAMILIES,
+        "many": kinds.SIZE,
+    },
+    Whole: {
+        "low": kinds.BOUND,
+        "high": kinds.BOUND,
+        "planted": kinds.Kind(
+            kinds.all_of(kinds.is_bound), "a tuple of whole numbers, or of names of scalars"
+        ),
+    },
+    Dim: {"of": kinds.TENSOR},
+    SizeOf: {"size": kinds.SIZE},
+    Choice: {"values": _VALUES},
+    Dtype: {
+        "values": kinds.Kind(kinds.all_of(kinds.is_text, least=1), "names of formats, such as ('float32',)")
+    },
+    Output: {
+        "shape": kinds.Kind(kinds.is_written, "a shape, such as '*batch N', or a function of the scalars"),
+        "dtype": kinds.Kind(
+            lambda item: item is None or kinds.is_written(item) or isinstance(item, tuple | list),
+            "the name of a format, a function of the scalars that writes it, or several",
+        ),
+        "name": kinds.NAME,
+        "argument": kinds.TENSOR,
+        "many": kinds.SIZE,
+        "clamp": kinds.Kind(
+            lambda item: item is None or (kinds.all_of(kinds.is_bound, least=2)(item) and len(item) == 2),
+            "(lowest, highest)",
+        ),
+    },
+    SpecialRow: {
+        "name": kinds.NAME,
+        "lead": kinds.NUMBERS,
+        "rest": kinds.NUMBERS,
+        "answer": kinds.NUMBER,
+    },
+    Contract: {
+        "rows": kinds.Kind(
+            kinds.is_written,
+            "the row axes as a shape, such as '*batch', or a function of the scalars that writes it",
+        ),
+        "online": kinds.TRUTH,
+        "nonempty": kinds.NAMES,
+        "usual": kinds.NAMES,
+        "given": kinds.NAMES,
+        "formats": kinds.NAMES,
+        "families": _FAMILIES,
+        "special": kinds.Kind(
+            kinds.all_of(lambda item: isinstance(item, SpecialRow)),
+            "a SpecialRow(name, lead, rest, answer) for each",
+        ),
+        "roundings": kinds.Kind(kinds.each_of(kinds.is_text), "what each place is, in words"),
+        "relations": kinds.Kind(kinds.each_of(callable), "a function for each name"),
+    },
+}
+"""Of what kind the fields of a description are."""
+
+
+def _check_kinds(made: Contract) -> None:
+    """Each field is of its kind, and no two special rows have one name."""
+    where = f"contract {made.name}"
+    kinds.check(f"{where}: ", _FIELDS[Contract], vars(made))
+    described: list[tuple[str, Any]] = [(f", argument {name!r}", spec) for name, spec in made.args.items()]
+    described += [(f", argument {name!r}", spec.whole) for name, spec in made.tensors.items() if spec.whole]
+    described += [("", item) for item in (*made.outputs, *made.special)]
+    for of, item in described:
+        kind = next(base for base in type(item).__mro__ if base in _FIELDS)
+        kinds.check(f"{where}{of}: {kind.__name__} ", _FIELDS[kind], vars(item))
+    names = [row.name for row in made.special]
+    for name in names:
+        if names.count(name) > 1:
+            raise HarnessError(f"{where}: two special rows are named {name!r}; give each a name of its own")
 
 
 def _check_shapes(made: Contract) -> None:

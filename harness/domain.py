@@ -11,7 +11,7 @@ from typing import Any
 from harness import layouts
 from harness.contracts import Choice, Contract, Dtype
 from harness.errors import HarnessError, nearest
-from harness.formats import format_of, is_integer
+from harness.formats import dtype_name, format_of
 
 MOST_ELEMENTS = 1 << 40
 """Elements of a tensor that nobody may ask for: the memory of no device holds so many, of a byte each."""
@@ -240,8 +240,7 @@ def _formats(value: Any) -> tuple[tuple[str, str], ...]:
         raise HarnessError(f"domain dtypes={value!r}: give formats by tensor, such as {{'x': 'float32'}}")
     found = {str(tensor): str(fmt) for tensor, fmt in value.items()}
     for fmt in found.values():
-        if not is_integer(fmt):
-            format_of(fmt)
+        dtype_name(fmt)
     return tuple(sorted(found.items()))
 
 

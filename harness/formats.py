@@ -127,6 +127,22 @@ def is_integer(dtype: str) -> bool:
     return dtype.removeprefix("torch.").startswith(("int", "uint", "bool"))
 
 
+INTEGERS = ("bool", "int8", "uint8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
+"""The names of torch's integer dtypes, and of bool."""
+
+
+def dtype_name(dtype: object) -> str:
+    """The name that recipes have for a format or an integer dtype; HarnessError for an unknown one."""
+    name = str(dtype).removeprefix("torch.")
+    if isinstance(dtype, Format) or not is_integer(name):
+        return format_of(dtype).name
+    if name not in INTEGERS:
+        raise HarnessError(
+            f"unknown dtype {name!r}; {nearest(name, INTEGERS)}integer dtypes: {', '.join(INTEGERS)}"
+        )
+    return name
+
+
 def name_of(fmt: Format | str) -> str:
     """The name of a format under test, or of an integer dtype, which is its own name."""
     return fmt if isinstance(fmt, str) else fmt.name
@@ -465,3 +481,11 @@ def from_hex(text: str) -> float:
     except (ValueError, OverflowError):
         hint = "write 1.5 as '0x1.8p+0', or inf, -inf, nan"
         raise HarnessError(f"{text!r} is no hexadecimal float; {hint}") from None
+
+
+def number_of(text: str) -> float:
+    """A number as ``float.fromhex`` or ``float`` reads it; HarnessError if neither does."""
+    try:
+        return float.fromhex(text) if "0x" in text.lower() else float(text)
+    except (ValueError, OverflowError):
+        raise HarnessError(f"{text!r} is no number; write '0.5', '0x1p-1' or 'nan'") from None

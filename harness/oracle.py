@@ -259,7 +259,7 @@ def check_answer(
     exact: of rows that all are this one. What an implementation may answer is no contradiction.
     """
     assert special.answer is not None
-    stated = float(special.answer)
+    stated = formats.number_of(special.answer)
     contract = contract.at(case.sizes)
     for answer in _unlaunched(contract, model_for(contract, arithmetic, case), case, exact):
         value, t = answer.value, answer.t

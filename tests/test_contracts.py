@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import harness
 import references
 from harness import Dim, HarnessError, Output, Tensor, numbers
 from harness.arithmetic import Arithmetic
-from harness.contracts import SizeOf, SpecialRow
+from harness.contracts import Choice, Dtype, SizeOf, SpecialRow, Whole
 from harness.formats import FLOAT32
 from harness.numbers import read_double, read_exactly, read_float64
 from harness.oracle import check_answer
@@ -119,6 +120,17 @@ def test_what_is_no_shape_is_refused(args: Any, returns: str, rows: str, words: 
         ({"families": "offset"}, "contract families='offset': give a tuple"),
         ({"formats": "float32"}, "contract formats='float32': give a tuple"),
         ({"usual": "a"}, "contract usual='a': give a tuple"),
+        ({"sizes": {"bach": (1, 2)}}, "sizes names 'bach'; did you mean 'batch'\\? sizes: batch"),
+        ({"sizes": {"*batch": (1, 2)}}, r"sizes names '\*batch'; did you mean 'batch'"),
+        ({"sizes": {"batch": 5}}, r"sizes batch=5: give a tuple of lengths, such as \(64, 128\)"),
+        ({"sizes": {"batch": ()}}, r"sizes batch=\(\): give a tuple of lengths"),
+        ({"sizes": {"batch": (1.0,)}}, r"sizes batch=\(1.0,\): give a tuple of lengths"),
+        ({"sizes": {"batch": (True,)}}, r"sizes batch=\(True,\): give a tuple of lengths"),
+        ({"formats": ("int9",)}, "unknown dtype 'int9'; did you mean 'int8'"),
+        ({"formats": ("flot32",)}, "unknown format 'flot32'; did you mean 'float32'"),
+        ({"args": {"x": "batch", "y": Tensor("batch", dtype="int9")}}, "unknown dtype 'int9'"),
+        ({"returns": Output("batch", dtype="uint9")}, "unknown dtype 'uint9'; did you mean 'uint8'"),
+        ({"returns": Output("batch", dtype=("float32", "flot32"))}, "unknown format 'flot32'"),
     ],
 )
 def test_what_a_contract_names_is_there(changes: dict[str, Any], words: str) -> None:
@@ -130,6 +142,99 @@ def test_what_a_contract_names_is_there(changes: dict[str, Any], words: str) -> 
             return x
 
     assert "\n" not in str(raised.value)
+
+
+ROW = SpecialRow("a", ("1",), ("0",), "7")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"rows": 3},
+            r"rows=3: give the row axes as a shape, such as '\*batch', or a function of the scalars",
+        ),
+        ({"rows": ["*batch"]}, r"rows=\['\*batch'\]: give the row axes as a shape"),
+        ({"online": 1}, "online=1: give True or False"),
+        ({"nonempty": (3,)}, r"nonempty=\(3,\): give names, such as \('N',\)"),
+        ({"usual": (3,)}, r"usual=\(3,\): give names"),
+        ({"given": (3,)}, r"given=\(3,\): give names"),
+        ({"formats": (3,)}, r"formats=\(3,\): give names"),
+        ({"families": (3,)}, r"families=\(3,\): give names of value families, or Family objects"),
+        ({"special": ("x",)}, r"special=\('x',\): give a SpecialRow\(name, lead, rest, answer\) for each"),
+        ({"roundings": {"a": 3}}, r"roundings=\{'a': 3\}: give what each place is, in words"),
+        ({"roundings": {3: "a"}}, r"roundings=\{3: 'a'\}: give what each place is"),
+        ({"relations": {"a": 3}}, r"relations=\{'a': 3\}: give a function for each name"),
+        ({"sizes": {3: (1,)}}, "sizes names 3; sizes: N, batch"),
+        ({"special": (replace(ROW, name=1),)}, "SpecialRow name=1: give a name"),
+        (
+            {"special": (replace(ROW, lead=(1,)),)},
+            r"SpecialRow lead=\(1,\): give numbers as text, such as \('0', 'nan'\)",
+        ),
+        ({"special": (replace(ROW, rest="1"),)}, "SpecialRow rest='1': give numbers as text"),
+        ({"special": (replace(ROW, rest=("one",)),)}, r"SpecialRow rest=\('one',\): give numbers as text"),
+        (
+            {"special": (replace(ROW, answer=7),)},
+            "SpecialRow answer=7: give a number as text, such as '0', or None",
+        ),
+        ({"special": (replace(ROW, answer="much"),)}, "SpecialRow answer='much': give a number as text"),
+        ({"special": (ROW, ROW)}, "two special rows are named 'a'; give each a name of its own"),
+        ({"x": Tensor(3)}, "argument 'x': Tensor shape=3: give a shape, such as"),
+        ({"x": Tensor("*batch N", dtype=3)}, "Tensor dtype=3: give the name of a format, or None"),
+        ({"x": Tensor("*batch N", optional=1)}, "Tensor optional=1: give True or False"),
+        (
+            {"x": Tensor("*batch N", families="offset")},
+            "Tensor families='offset': give names of value families",
+        ),
+        ({"x": Tensor("*batch N", many=3)}, "Tensor many=3: give the name of a size"),
+        ({"x": Tensor("*batch N", whole=(0, 3))}, r"Tensor whole=\(0, 3\): give Whole\(low, high\)"),
+        (
+            {"x": Tensor("N", dtype="int64", whole=Whole(0.0, 3))},
+            "low=0.0: give a whole number, or the name of a size",
+        ),
+        ({"x": Tensor("N", dtype="int64", whole=Whole(0, None))}, "Whole high=None: give a whole number"),
+        (
+            {"x": Tensor("N", dtype="int64", whole=Whole(0, 3, 5))},
+            r"Whole planted=5: give a tuple of whole numbers",
+        ),
+        (
+            {"x": Tensor("N", dtype="int64", whole=Whole(0, "M"))},
+            "high='M' of argument 'x' is no size or scalar; known: .*, N",
+        ),
+        ({"y": Dim(0)}, "argument 'y': Dim of=0: give the name of a tensor"),
+        ({"y": SizeOf(3)}, "argument 'y': SizeOf size=3: give the name of a size"),
+        ({"y": Choice(())}, r"argument 'y': Choice values=\(\): give a tuple of values"),
+        ({"y": Choice(3)}, "argument 'y': Choice values=3: give a tuple of values"),
+        ({"y": Dtype((3,))}, r"argument 'y': Dtype values=\(3,\): give names of formats"),
+        ({"y": Dtype(("float33",))}, "unknown format 'float33'"),
+        (
+            {"returns": Output(3)},
+            "Output shape=3: give a shape, such as '.batch N', or a function of the scalars",
+        ),
+        ({"returns": Output("*batch", dtype=3)}, "Output dtype=3: give the name of a format, a function"),
+        ({"returns": Output("*batch", name=3)}, "Output name=3: give a name"),
+        ({"returns": Output("*batch", argument=None)}, "Output argument=None: give the name of a tensor"),
+        ({"returns": Output("*batch", many=3)}, "Output many=3: give the name of a size"),
+        ({"returns": Output("*batch", clamp=3)}, r"Output clamp=3: give \(lowest, highest\)"),
+        ({"returns": Output("*batch", kind=3)}, "kind=3 of output 'out'"),
+    ],
+    ids=str,
+)
+def test_what_a_contract_is_described_with_is_of_the_right_kind(changes: dict[str, Any], words: str) -> None:
+    arguments = {"x": changes.pop("x", "*batch N"), "y": changes.pop("y", "*batch N"), "z": "*batch N"}
+    described: dict[str, Any] = {"args": arguments, "returns": "*batch", "rows": "*batch", **changes}
+    with pytest.raises(HarnessError, match=words) as raised:
+
+        @harness.contract(**described)
+        def own(x: Any, y: Any, z: Any) -> Any:
+            return x
+
+    assert "\n" not in str(raised.value)
+
+
+def test_a_stated_answer_may_be_hexadecimal() -> None:
+    contract = _doubled(SpecialRow("eighth", (), ("0x1p-3",), "0x1p-2"), lambda x: x * 2.0)
+    assert harness.check(lambda x: x * 2, contract, "float32", examples=20).outcome == "PASS"
 
 
 def test_a_tuple_of_one_is_the_one_and_none_is_no_result() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from harness.contracts import Dim, SpecialRow, Tensor, contract
 from harness.domain import Domain
 from harness.errors import HarnessError
-from harness.formats import FLOAT16, FLOAT32, FLOAT64, FORMATS, Format, round_to, to_hex
+from harness.formats import FLOAT16, FLOAT32, FLOAT64, FORMATS, Format, number_of, round_to, to_hex
 from harness.values import (
     FAMILIES,
     TAGS,
@@ -25,7 +25,6 @@ from harness.values import (
     Stream,
     available,
     find,
-    parse,
     pool,
     range_of,
     raw_row,
@@ -497,13 +496,13 @@ def test_special_rows_apply_once_the_whole_pattern_shows() -> None:
 @pytest.mark.parametrize(
     ("text", "value"), [("0.5", 0.5), ("-0x1p-3", -0.125), ("inf", math.inf), ("1e3", 1e3)]
 )
-def test_parse_reads_decimal_and_hexadecimal(text: str, value: float) -> None:
-    assert parse(text) == value
+def test_a_number_is_read_from_decimal_and_hexadecimal(text: str, value: float) -> None:
+    assert number_of(text) == value
 
 
 def test_mistakes_name_the_value_and_the_fix() -> None:
     with pytest.raises(HarnessError, match="'1,5' is no number"):
-        parse("1,5")
+        number_of("1,5")
     with pytest.raises(HarnessError, match="'gausian'; did you mean 'gaussian'"):
         row_values(rowwise, "gausian", 0, 3, FLOAT32)
     with pytest.raises(HarnessError, match="no parameter 'heigth'; did you mean 'height'"):

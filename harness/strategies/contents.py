@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from harness import layouts
-from harness.case import Grid, Recipe, Row, dtype_name
+from harness.case import Grid, Recipe, Row
 from harness.contracts import Contract
 from harness.domain import Domain
 from harness.errors import HarnessError
-from harness.formats import Format, format_of, is_integer
+from harness.formats import Format, dtype_name, format_of, is_integer
 from harness.layouts import Layout
 from harness.strategies.cost import Fitted
 from harness.values import Family, in_turn, max_abs_params

@@ -12,7 +12,7 @@ import numpy as np
 from harness.contracts import Contract, SpecialRow
 from harness.domain import Domain
 from harness.errors import HarnessError, nearest
-from harness.formats import Format, round_to
+from harness.formats import Format, number_of, round_to
 from harness.values.counter import Floats, Stream, child
 from harness.values.family import INNER, MAX_ABS, Family, typical_positions
 from harness.values.generic import FAMILIES
@@ -22,20 +22,10 @@ SPECIAL = "special:"
 """Before the name of a special row: the name of its family."""
 
 
-def parse(text: str) -> float:
-    """A value of a special row, as ``float.fromhex`` or ``float`` reads it; HarnessError if neither does."""
-    try:
-        return float.fromhex(text) if "0x" in text.lower() else float(text)
-    except ValueError:
-        raise HarnessError(
-            f"special row value {text!r} is no number; write '0.5', '0x1p-1' or 'nan'"
-        ) from None
-
-
 def special_family(row: SpecialRow) -> Family:
     """A special row as a family: ``lead``, then ``rest`` over and over (zeros if there is no ``rest``)."""
-    lead = np.array([parse(text) for text in row.lead])
-    rest = np.array([parse(text) for text in row.rest] or [0.0])
+    lead = np.array([number_of(text) for text in row.lead])
+    rest = np.array([number_of(text) for text in row.rest] or [0.0])
 
     def make(stream: Stream, n: int, fmt: Format) -> Floats:
         return np.concatenate([lead, np.resize(rest, max(n - len(lead), 0))])[:n]
