@@ -6,13 +6,15 @@ import math
 from dataclasses import replace
 from math import prod
 
+import numpy as np
+
 from harness import layouts, shapes
 from harness.case import Case, Grid, Recipe, check, grid, logical_values
 from harness.contracts import Choice, Contract, Dim
-from harness.domain import Domain
+from harness.domain import MOST_ELEMENTS, TOO_MANY, Domain
 from harness.errors import HarnessError
-from harness.formats import dtype_name, from_hex, is_integer
-from harness.values import LITERAL, MAX_ABS, find
+from harness.formats import dtype_name, format_of, from_hex, is_integer, to_hex
+from harness.values import LITERAL, MAX_ABS, find, round_rows
 
 
 def narrowed(contract: Contract, domain: Domain) -> Domain:
@@ -38,12 +40,19 @@ def objection(contract: Contract, case: Case, domain: Domain) -> str | None:
 
 
 def check_written(contract: Contract, case: Case) -> None:
-    """`check`, and that of a case written by hand: as many values as elements, axes that exist."""
+    """`check`, and that of a case written by hand: lengths, as many values as elements, numbers of the format, axes
+    that exist.
+    """
+    _check_sizes(contract, case)
     check(contract, case)
     contract = contract.at(case.sizes)
     for name, recipe in case.tensors.items():
         if recipe is not None:
-            _check_values(name, recipe, grid(contract, case, name))
+            cells = grid(contract, case, name)
+            if prod(cells.shape) > MOST_ELEMENTS:
+                raise HarnessError(f"tensor {name!r} has shape {list(cells.shape)}: {TOO_MANY}")
+            _check_values(name, recipe, cells)
+            _check_numbers(name, recipe)
     for name, scalar in contract.scalars.items():
         if isinstance(scalar, Dim):
             ndim = len(contract.shape(contract.tensors[scalar.of].shape, case.sizes, case.scalars))
@@ -52,9 +61,43 @@ def check_written(contract: Contract, case: Case) -> None:
                 raise HarnessError(f"{what}: give {name} from {-ndim} to {ndim - 1}")
 
 
+def _check_sizes(contract: Contract, case: Case) -> None:
+    """Raise HarnessError unless packs and lists have lists of lengths, and other sizes one."""
+    for name, size in case.sizes.items():
+        several = name.startswith("*") or name.endswith("@")
+        if name in contract.size_names and several != isinstance(size, tuple):
+            wanted = "a list of lengths, such as [4, 5]" if several else "a length, such as 4"
+            raise HarnessError(f"size {name}={size!r}: give {wanted}")
+        if min(_lengths(size), default=0) < 0:
+            raise HarnessError(f"size {name}={size!r}: give lengths from 0")
+        if max(_lengths(size), default=0) > MOST_ELEMENTS:
+            raise HarnessError(f"size {name}={size!r}: {TOO_MANY}")
+
+
+def _check_numbers(name: str, recipe: Recipe) -> None:
+    """Raise HarnessError for a value that the format of a floating-point tensor does not have."""
+    if is_integer(recipe.format):
+        return
+    fmt = format_of(recipe.format)
+    for row in recipe.rows:
+        for text in (*row.values, *(text for _, text in row.plant)):
+            value = from_hex(text)
+            held = float(round_rows(np.array([value]), fmt)[0])
+            if held != value and not (math.isnan(held) and math.isnan(value)):
+                what = f"tensor {name!r}: {text!r} is no number of {fmt.name}"
+                raise HarnessError(f"{what}; the nearest is {to_hex(held)!r}")
+
+
 def _check_values(name: str, recipe: Recipe, cells: Grid) -> None:
     """Raise HarnessError unless each row that is written out has as many values as a row has elements."""
     for row in recipe.rows:
+        if row.family != LITERAL and row.values:
+            what = f"a row of tensor {name!r} is of family {row.family!r}, and has values"
+            raise HarnessError(f"{what}: give them to a row of family {LITERAL!r}, or leave them out")
+        if row.start is not None and row.start < 0:
+            raise HarnessError(
+                f"a row of tensor {name!r} starts at {row.start}: give start from 0, or leave it out"
+            )
         if row.family == LITERAL and cells.rows and row.values and len(row.values) != cells.length:
             what = f"a row of tensor {name!r} has {cells.length} elements, and the case {len(row.values)} values for it"
             raise HarnessError(f"{what}: give one for each")

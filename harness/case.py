@@ -14,7 +14,7 @@ import hashlib
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 
 from harness.contracts import Contract, Output, SizeOf, SpecialRow
-from harness.errors import HarnessError
+from harness.errors import HarnessError, nearest
 from harness.formats import Format, encode, format_of, from_hex, is_integer
 from harness.layouts import Layout
 from harness.shapes import names
@@ -144,6 +144,7 @@ class Case:
             case = msgspec.json.decode(text, type=Case)
         except msgspec.MsgspecError as error:
             raise HarnessError(f"this is no case: {error}; give a line that Case.to_json wrote") from error
+        check_fields(msgspec.json.decode(text))
         return Case(case.sizes, {name: _tuples(value) for name, value in case.scalars.items()}, case.tensors)
 
     @property
@@ -162,6 +163,24 @@ class Case:
         scalars = " ".join(f"{name}={value!r}" for name, value in self.scalars.items())
         tensors = "; ".join(f"{name}: {recipe}" for name, recipe in self.tensors.items())
         return " | ".join(part for part in (sizes, scalars, tensors) if part)
+
+
+def check_fields(case: Mapping[str, Any]) -> None:
+    """Raise HarnessError where JSON that can be read as a case has a field that no case has."""
+    _known(case, Case, "this is no case: it")
+    for name, recipe in case["tensors"].items():
+        if recipe is not None:
+            _known(recipe, Recipe, f"tensor {name!r}")
+            _known(recipe["layout"], Layout, f"the layout of tensor {name!r}")
+            for row in recipe["rows"]:
+                _known(row, Row, f"a row of tensor {name!r}")
+
+
+def _known(found: Iterable[str], kind: Any, what: str) -> None:
+    names = [item.name for item in dataclasses.fields(kind)]
+    for key in found:
+        if key not in names:
+            raise HarnessError(f"{what} has {key!r}; {nearest(key, names)}known: {', '.join(names)}")
 
 
 def _compact(recipe: Recipe) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from harness.formats import dtype_name, format_of
 MOST_ELEMENTS = 1 << 40
 """Elements of a tensor that nobody may ask for: the memory of no device holds so many, of a byte each."""
 
-_TOO_MANY = f"no device holds more than {MOST_ELEMENTS} elements; give fewer"
+TOO_MANY = f"no device holds more than {MOST_ELEMENTS} elements; give fewer"
 
 
 def _means(words: str, values: str) -> dict[str, str]:
@@ -190,7 +190,7 @@ def _check_lengths(key: str, values: tuple[Any, ...], pack: bool) -> None:
         if not all(type(length) is int and length >= 0 for length in lengths):
             raise HarnessError(f"domain {key}={value!r}: give {wanted}")
         if max(math.prod(lengths), *lengths, 0) > MOST_ELEMENTS:
-            raise HarnessError(f"domain {key}={value!r}: {_TOO_MANY}")
+            raise HarnessError(f"domain {key}={value!r}: {TOO_MANY}")
     if not values:
         raise HarnessError(f"domain {key}=(): give {wanted}")
 
@@ -228,7 +228,7 @@ def _domain_field(key: str, value: Any) -> Any:
         if not (value is None or isinstance(value, bool) or (type(value) is int and value > 0)):
             raise HarnessError(f"domain large={value!r}: give True, False or a positive number of elements")
         if value is not None and value > MOST_ELEMENTS:
-            raise HarnessError(f"domain large={value!r}: {_TOO_MANY}")
+            raise HarnessError(f"domain large={value!r}: {TOO_MANY}")
     if key == "finite" and not isinstance(value, bool):
         raise HarnessError(f"domain finite={value!r}: give True or False")
     return value

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 import harness
-from harness.case import Case
+from harness.case import Case, check_fields
 from harness.errors import HarnessError
 from harness.verdict import Finding, Outcome, Tally, Verdict
 
@@ -255,9 +255,23 @@ def read(path: Path, kind: type[T]) -> T:
     except OSError as error:
         raise HarnessError(f"cannot read {str(path)!r}: {error.strerror}") from error
     try:
-        return msgspec.json.decode(text, type=kind)
+        found = msgspec.json.decode(text, type=kind)
     except msgspec.MsgspecError as error:
         raise HarnessError(f"{str(path)!r} is no {_words(kind)}: {error}") from error
+    _check_cases(msgspec.json.decode(text), str(path))
+    return found
+
+
+def _check_cases(value: Any, path: str) -> None:
+    """Raise HarnessError where a case that lies somewhere in a record has a field that no case has."""
+    if isinstance(value, dict) and {"sizes", "scalars", "tensors"} <= value.keys():
+        try:
+            check_fields(value)
+        except HarnessError as error:
+            raise HarnessError(f"{path!r}: {error}") from error
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_cases(item, path)
 
 
 def save_finding(folder: Path, saved: SavedFinding) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -733,3 +734,87 @@ def test_a_case_that_does_not_fit_is_refused(values: tuple[str, ...], dim: int, 
         references.softmax,
         Case({"*shape": (3,)}, {"dim": -1}, {"x": Recipe("float32", Layout.contiguous(1), (plain,))}),
     )
+
+
+def _written(change: str, value: Any) -> str:
+    """A case of one element as JSON, with another value at a path such as ``tensors.x.rows.0.family``."""
+    row = {"family": "literal", "values": ["0x1p+0"]}
+    x = {"format": "float32", "layout": {"order": [0, 1]}, "rows": [row]}
+    case = {"scalars": {"dim": 0}, "sizes": {"*shape": [1, 1]}, "tensors": {"x": x}}
+    at: Any = case
+    *path, last = (int(step) if step.isdigit() else step for step in change.split("."))
+    for step in path:
+        at = at[step]
+    at[last] = value
+    return json.dumps(case)
+
+
+PLANTED = {"family": "gaussian", "plant": [[0, "0x1.8p+600"]]}
+
+
+@pytest.mark.parametrize(
+    ("change", "value", "message"),
+    [
+        ("foo", 1, r"this is no case: it has 'foo'; known: sizes, scalars, tensors"),
+        ("tensor", {}, r"this is no case: it has 'tensor'; did you mean 'tensors'\? known"),
+        (
+            "tensors.x.formats",
+            1,
+            r"tensor 'x' has 'formats'; did you mean 'format'\? known: format, layout, rows",
+        ),
+        ("tensors.x.layout.pad", [0, 1], r"the layout of tensor 'x' has 'pad'; did you mean 'pads'\?"),
+        (
+            "tensors.x.rows.0.value",
+            [],
+            r"a row of tensor 'x' has 'value'; did you mean 'values'\? known: family, seed",
+        ),
+        (
+            "tensors.x.rows.0.values",
+            ["0x1.8p+600"],
+            r"tensor 'x': '0x1\.8p\+600' is no number of float32; the nearest is",
+        ),
+        (
+            "tensors.x.rows.0.values",
+            ["0x1.00000001p+0"],
+            r"is no number of float32; the nearest is '0x1p\+0'",
+        ),
+        ("tensors.x.rows.0", PLANTED, r"tensor 'x': '0x1\.8p\+600' is no number of float32; the nearest is"),
+        ("tensors.x.rows.0.values", ["1.5"], r"'1\.5' is no hexadecimal float"),
+        (
+            "tensors.x.rows.0.family",
+            "gaussian",
+            r"a row of tensor 'x' is of family 'gaussian', and has values",
+        ),
+        (
+            "tensors.x.rows.0.start",
+            -3,
+            r"a row of tensor 'x' starts at -3: give start from 0, or leave it out",
+        ),
+        ("sizes.*shape", 1, r"size \*shape=1: give a list of lengths, such as \[4, 5\]"),
+        ("sizes.*shape", [1, -1], r"size \*shape=\(1, -1\): give lengths from 0"),
+        ("sizes.*shape", [1, 10**15], r"size \*shape=.*: no device holds more than 1099511627776 elements"),
+        ("sizes.*shape", [10**9, 10**9], r"tensor 'x' has shape .*: no device holds more than"),
+    ],
+)
+def test_a_written_case_says_only_what_it_can_mean(change: str, value: Any, message: str) -> None:
+    with pytest.raises(HarnessError, match=message) as raised:
+        check_written(references.softmax, Case.from_json(_written(change, value)))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("fmt", ["float8_e4m3fn", "float16", "float32"])
+def test_values_of_every_kind_may_be_written(fmt: str) -> None:
+    texts = ["nan", "0x0p+0", "-0x1p-3"] + (["inf"] if fmt != "float8_e4m3fn" else [])
+    case = x_case((1, len(texts)), -1, Row("literal", values=tuple(texts)), fmt=fmt)
+    check_written(rowwise, Case.from_json(case.to_json()))
+    if fmt == "float8_e4m3fn":
+        case = x_case((1, 1), -1, Row("literal", values=("inf",)), fmt=fmt)
+        with pytest.raises(HarnessError, match="'inf' is no number of float8_e4m3fn; the nearest is 'nan'"):
+            check_written(rowwise, case)
+
+
+def test_a_plain_size_is_one_length() -> None:
+    case = json.loads(plain_case(cross_entropy, {"N": 2, "V": 3}, {}).to_json())
+    case["sizes"]["N"] = [2]
+    with pytest.raises(HarnessError, match=r"size N=\(2,\): give a length, such as 4"):
+        check_written(cross_entropy, Case.from_json(json.dumps(case)))

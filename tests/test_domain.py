@@ -365,3 +365,10 @@ def test_the_dict_of_a_domain_gives_it_again() -> None:
     ):
         made = domain(references.attention, given)
         assert domain(references.attention, made.written()) == made
+
+
+def test_a_case_for_which_there_is_no_memory_is_refused() -> None:
+    recipe = Recipe("float32", Layout.contiguous(1), (Row("gaussian", 1),))
+    case = Case({"*shape": (1 << 40,)}, {}, {"x": recipe})
+    with pytest.raises(HarnessError, match=r"no memory for the case: .* give a smaller one"):
+        replay(torch.nn.functional.silu, references.silu, case)

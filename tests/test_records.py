@@ -182,3 +182,15 @@ def test_verdicts_on_formats_join_into_one() -> None:
     assert whole.interrupted
     with pytest.raises(ValueError, match="two verdicts on float16"):
         records.joined([half, half])
+
+
+def test_a_case_in_a_file_has_no_field_that_no_case_has(tmp_path: Path) -> None:
+    path = tmp_path / "verdict.json"
+    records.write(path, records.record(a_verdict(), None, HERE))
+    given = json.loads(path.read_text())
+    given["formats"][0]["findings"][0]["case"]["tensors"]["x"]["foo"] = 1
+    path.write_text(json.dumps(given))
+    with pytest.raises(
+        HarnessError, match=r"verdict\.json': tensor 'x' has 'foo'; known: format, layout, rows"
+    ):
+        records.read(path, VerdictRecord)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import torch
 import harness
 import references
 from harness import simplify
+from harness.admission import check_written
 from harness.case import Case, Recipe, Row, logical_values
 from harness.layouts import Layout
-from harness.search.reduce import LONGEST_CASE
+from harness.search.reduce import LONGEST_CASE, in_format
 
 
 def test_a_scalar_that_is_a_size_is_reduced_with_the_sizes() -> None:
@@ -91,3 +93,15 @@ def test_a_shorter_row_holds_no_values_beyond_its_end() -> None:
     assert logical_values(references.softmax, shorter, "x").tolist() == [[0.0, 1.0, 2.0]] * 2
     recipe = shorter.tensors["x"]
     assert recipe is not None and len(recipe.rows[0].values) == 3
+
+
+def test_the_smallest_case_of_another_format_is_tried_with_numbers_of_this_one() -> None:
+    x = Recipe(
+        "float32", Layout.contiguous(1), (Row("literal", values=("0x1.000002p+0",), plant=((0, "0x1p+99"),)),)
+    )
+    like = Case({"*shape": (1,)}, {}, {"x": replace(x, format="float16")})
+    found = in_format(Case({"*shape": (1,)}, {}, {"x": x}), like)
+    assert found.tensors["x"] == replace(
+        x, format="float16", rows=(Row("literal", values=("0x1p+0",), plant=((0, "0x1.ffcp+15"),)),)
+    )
+    check_written(references.silu, found)

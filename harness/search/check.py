@@ -151,7 +151,10 @@ def replay(
     """
     subject = make_subject(fn, contract, device, claims, domain, timeout)
     outside = objection(subject.contract, case, subject.domain)
-    trial = judged(replace(subject, every_config=True), case)
+    try:
+        trial = judged(replace(subject, every_config=True), case)
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        raise HarnessError(f"this machine has no memory for the case: {error}; give a smaller one") from error
     if outside is not None:
         trial.tally.notes[f"the case lies outside the domain: {outside}"] += 1
     name = oracle.dtype_under_test(subject.contract, case)

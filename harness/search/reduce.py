@@ -20,10 +20,10 @@ from harness.case import Case, Recipe, grid, logical_values
 from harness.checks.failure import Failure
 from harness.contracts import Choice, Contract, Dim
 from harness.errors import HarnessError
-from harness.formats import Format, format_of, is_integer, round_to
+from harness.formats import Format, format_of, from_hex, is_integer, round_to, to_hex
 from harness.layouts import Layout
 from harness.trial import Subject, Trial, run_trial
-from harness.values import one
+from harness.values import one, round_rows
 
 MOST_TRIALS = 400
 FIRST_LAUNCH = frozenset({"accuracy", "special values"})
@@ -101,13 +101,31 @@ def reduced(
 
 
 def in_format(case: Case, like: Case) -> Case:
-    """A case with the formats of the tensors of another one; it may not fit them."""
+    """A case with the formats of the tensors of another one, its written values rounded into them; it may not fit."""
     formats = {name: recipe.format for name, recipe in like.tensors.items() if recipe is not None}
     tensors = {
-        name: recipe and replace(recipe, format=formats.get(name, recipe.format))
+        name: recipe and _in_format(recipe, formats.get(name, recipe.format))
         for name, recipe in case.tensors.items()
     }
     return replace(case, tensors=tensors)
+
+
+def _in_format(recipe: Recipe, fmt: str) -> Recipe:
+    if recipe.format == fmt or is_integer(fmt):
+        return replace(recipe, format=fmt)
+
+    def held(text: str) -> str:
+        return to_hex(float(round_rows(np.array([from_hex(text)]), format_of(fmt))[0]))
+
+    rows = [
+        replace(
+            row,
+            values=tuple(map(held, row.values)),
+            plant=tuple((index, held(text)) for index, text in row.plant),
+        )
+        for row in recipe.rows
+    ]
+    return replace(recipe, format=fmt, rows=tuple(rows))
 
 
 def _proposed(proposals: Callable[[Contract, Reduction], Iterator[Case]], state: Reduction) -> Iterator[Case]:
