@@ -344,6 +344,13 @@ CASE = '{"sizes":{"*shape":[1]},"scalars":{"dim":0},"tensors":{"x":null}}'
         ("fuzz k.py:right --as softmax --in-process --seconds nan", ["seconds=nan", "finite"]),
         ("check k.py:right --as softmax --timeout 0", ["--timeout 0", "positive"]),
         ("check k.py:right --as softmax --timeout nan", ["--timeout nan", "finite"]),
+        (
+            "check k.py:right --as softmax --timeout 1000000000000",
+            ["--timeout 1000000000000: give at most 2592000 seconds (30 days)"],
+        ),
+        ("check k.py:right --as softmax --seconds 1e12", ["seconds=1000000000000.0", "at most 2592000"]),
+        ("fuzz k.py:right --as softmax --in-process --timeout 1e12", ["--timeout", "at most 2592000"]),
+        ("report empty/ --timeout 1e12", ["--timeout", "at most 2592000"]),
         ("report empty/ --timeout -1", ["--timeout -1", "positive"]),
         ("check k.py:right --as softmax --claims deterministic=no", ["deterministic='no'", "True, False"]),
         ("check k.py:right --as softmax --explain-bound a,b", ["'a,b'", "output:i,j"]),

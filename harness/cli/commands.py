@@ -20,7 +20,7 @@ from harness.cli.view import view
 from harness.errors import HarnessError
 from harness.jobs import Budget, Died, Local, Runner, Supervised, judge, judge_case, plan
 from harness.jobs.messages import Event, Explain, Found, Planned, Said, UnderTest
-from harness.limits import is_positive
+from harness.limits import check_timeout
 from harness.records import FindingRecord, SavedFinding, VerdictRecord
 from harness.verdict import EXIT_STATUS
 
@@ -291,8 +291,7 @@ def _check_folder(json: Path | None) -> None:
 
 
 def _check_timeout(timeout: float) -> None:
-    if not is_positive(timeout):
-        raise HarnessError(f"--timeout {timeout:g}: give a positive, finite number of seconds")
+    check_timeout(timeout, f"--timeout {timeout:.15g}")
 
 
 def _runner(in_process: bool) -> AbstractContextManager[Runner]:
