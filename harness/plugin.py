@@ -28,7 +28,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Gather verdicts for the summary, on the process that prints it."""
+    file: Path | None = config.getoption("harness_json")
+    if file is not None:
+        _check_file(file)
     config.pluginmanager.register(Summary(config), "harness-summary")
+
+
+def _check_file(file: Path) -> None:
+    """Raise UsageError where the file of --harness-json cannot be written, whose folder is made."""
+    from harness import files
+    from harness.errors import HarnessError
+
+    try:
+        files.check_folder(file.parent, (file.name,), f"--harness-json {file}")
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 @pytest.hookimpl(tryfirst=True)

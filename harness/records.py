@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
-import os
 import platform
 import re
 from collections import Counter
@@ -19,6 +18,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 import harness
+from harness import files
 from harness.case import Case, check_fields
 from harness.errors import HarnessError
 from harness.verdict import Finding, Outcome, Tally, Verdict
@@ -238,11 +238,8 @@ def dumps(value: msgspec.Struct | tuple[msgspec.Struct, ...]) -> bytes:
 
 
 def write(path: Path, value: msgspec.Struct) -> None:
-    """Write a record as indented JSON, all at once, making its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(msgspec.json.format(dumps(value), indent=1) + b"\n")
-    os.replace(part, path)
+    """Write a record as indented JSON, as `harness.files.write` does."""
+    files.write(path, msgspec.json.format(dumps(value), indent=1) + b"\n")
 
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -275,6 +275,51 @@ def test_the_verdict_as_json(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert str(record.verdict()) in capsys.readouterr().out
 
 
+def test_a_verdict_that_cannot_be_written_is_printed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(commands, "judge", _removing(here / "out", commands.judge))
+    (here / "out").mkdir()
+    assert harness_("check", "k.py:right", "--as", "softmax", *QUICK, "--json", "out/x.json") == 3
+    out, err = capsys.readouterr()
+    assert "PASS k.py:right" in out
+    assert err == "harness: cannot write 'out/x.json': File exists\n"
+
+
+def test_findings_that_cannot_be_saved_leave_the_verdict(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*arguments: object) -> Path:
+        raise HarnessError("cannot write 'found/findings/x.json': No space left on device")
+
+    monkeypatch.setattr(records, "save_finding", refused)
+    words = ("--in-process", "--seconds", "0.1", "--dtype", "float32", "--folder", "found")
+    assert harness_("fuzz", "k.py:unnormalised", "--as", "softmax", *words) == 3
+    out, err = capsys.readouterr()
+    assert "FAIL k.py:unnormalised" in out
+    assert err.endswith("harness: cannot write 'found/findings/x.json': No space left on device\n")
+
+
+def _removing(folder: Path, judge: Any) -> Any:
+    """The judge, after which a file is where a folder was."""
+
+    def judged(*arguments: Any) -> VerdictRecord:
+        record: VerdictRecord = judge(*arguments)
+        folder.rmdir()
+        folder.write_text("")
+        return record
+
+    return judged
+
+
+def test_a_verdict_may_go_to_a_pipe_or_a_device(here: Path) -> None:
+    os.symlink(os.devnull, "nothing")
+    with fresh("check", "k.py:right", "--as", "softmax", *QUICK, "--json", "nothing") as process:
+        assert process.communicate(timeout=120)[1] == ""
+    assert os.readlink("nothing") == os.devnull
+    assert not Path(os.devnull).is_file()
+
+
 @pytest.mark.parametrize("where", ["0", "out:0", "worst"])
 def test_the_terms_of_a_bound(where: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--domain", "ndim=1", "--explain-bound", where)
@@ -373,6 +418,19 @@ CASE = '{"sizes":{"*shape":[1]},"scalars":{"dim":0},"tensors":{"x":null}}'
         ("check syntax.py:f --as softmax", ["failed at syntax.py:2: SyntaxError"]),
         ("check raising_module:f --as softmax", ["failed at raises.py:3: ValueError"]),
         ("check k.py:right --as softmax --json no/where/x.json", ["no/where", "make it first"]),
+        ("check k.py:right --as softmax --json package", ["--json package: this is a folder; name a file"]),
+        ("check k.py:right --as softmax --json k.py/x.json", ["--json k.py/x.json", "'k.py' is no folder"]),
+        ("check k.py:right --as softmax --json /proc/x.json", ["--json /proc/x.json", "in '/proc'"]),
+        (
+            f"replay k.py:right --as softmax --case '{CASE}' --json package",
+            ["--json package: this is a folder"],
+        ),
+        ("fuzz k.py:right --as softmax --in-process --json package", ["--json package: this is a folder"]),
+        ("fuzz k.py:right --as softmax --in-process --folder k.py", ["--folder k.py: this is a file"]),
+        ("report k.py --out k.py", ["--out k.py: this is a file; name a folder"]),
+        ("report k.py --out k.py/report", ["--out k.py/report", "'k.py' is no folder"]),
+        ("report k.py --out /proc/foo", ["--out /proc/foo", "in '/proc'"]),
+        ("report k.py --out made", ["--out made: 'made/report.md' is a folder"]),
         ("replay verdict.json", ["'verdict.json' is a verdict", "replay commands"]),
         ("check k.py:right --as softmax --dtype ''", ["--dtype '' names no format"]),
         (
@@ -422,6 +480,7 @@ def test_usage_errors_are_one_clear_line(
         capsys.readouterr()
     (here / "other.json").write_text('{"schema": 1}')
     (here / "empty").mkdir()
+    (here / "made" / "report.md").mkdir(parents=True)
     given = shlex.split(arguments)
     quick = ("--in-process",) if given[0] in ("check", "replay", "report") else ()
     more = (

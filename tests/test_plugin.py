@@ -159,6 +159,18 @@ def test_options_take_the_place_of_the_decorators(tests: pytest.Pytester) -> Non
     assert verdict.formats[0].situations > 48
 
 
+def test_a_file_that_cannot_be_written_is_refused_first(tests: pytest.Pytester) -> None:
+    (tests.path / "folder").mkdir()
+    for name, words in {
+        "folder": "'folder' is a folder; name another place",
+        "/proc/run.json": "nothing can be written in '/proc'",
+        "test_kernels.py/run.json": "this is a file; name a folder",
+    }.items():
+        result = tests.runpytest_inprocess("-k", "right and float32", "--harness-json", name)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"ERROR: --harness-json {name}: {words}*"])
+
+
 def test_a_usage_error_is_one_line(tests: pytest.Pytester) -> None:
     result = tests.runpytest_inprocess("-k", "right and float32", "--harness-device", "gpu")
     result.assert_outcomes(failed=1, deselected=6)

@@ -332,6 +332,18 @@ def test_the_command_writes_and_shows_the_report(folder: Path, capsys: pytest.Ca
     assert load(Path("made/here/report.json")).mutants_judged is False
 
 
+def test_a_report_of_nothing_leaves_an_earlier_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "notes.txt").write_text("no Python\n")
+    (folder / "made").mkdir()
+    (folder / "made" / "report.json").write_text("earlier")
+    assert run(("report", "notes.txt", "--in-process", "--out", "made")) == 3
+    out, err = capsys.readouterr()
+    assert "not judged: notes.txt" in out
+    assert err.endswith("harness: nothing was judged: made is left as it was\n")
+    assert [path.name for path in (folder / "made").iterdir()] == ["report.json"]
+    assert (folder / "made" / "report.json").read_text() == "earlier"
+
+
 def test_torchs_own_functions_can_be_judged_too(folder: Path) -> None:
     campaign = Campaign("kernels/stranger.py", Budget(examples=12), dtypes=("float32",), torch=True)
     report = campaign.run(Local(), Watcher())

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import harness
-from harness import records
+from harness import files, records
 from harness.case import Case
 from harness.cli import options
 from harness.cli.settings import element, names, settings
@@ -68,7 +68,7 @@ def check(
     debug: options.Debug = False,
 ) -> int:
     """Judge a kernel: search the inputs of its contract for one that it gets wrong."""
-    _check_folder(json)
+    _check_json(json)
     wanted = element(explain_bound) if explain_bound is not None else None
     under = _under(target, contract, device, claims, domain, timeout, "all" if configs == "all" else "")
     with _runner(in_process) as runner:
@@ -100,9 +100,11 @@ def fuzz(
     debug: options.Debug = False,
 ) -> int:
     """Search for a time, going on after a finding, and save what is found. Ctrl-C ends with the summary."""
-    _check_folder(json)
+    _check_json(json)
+    files.check_folder(folder, (), f"--folder {folder}")
     under = _under(target, contract, device, claims, domain, timeout)
     saved: dict[Path, None] = {}
+    unsaved: list[HarnessError] = []
 
     def save(planned: Planned, fmt: str, finding: FindingRecord) -> None:
         found = planned.under
@@ -117,7 +119,10 @@ def fuzz(
             finding=finding,
             environment=planned.environment,
         )
-        saved[records.save_finding(folder, item)] = None
+        try:
+            saved[records.save_finding(folder, item)] = None
+        except HarnessError as error:  # the search goes on, and the verdict holds the finding
+            unsaved.append(error)
 
     with _runner(in_process) as runner, view() as show:
         planned = plan(runner, under, _formats(dtype))
@@ -134,6 +139,8 @@ def fuzz(
     _tell(record, json)
     for path in saved:
         print(f"saved: harness replay {path}")
+    if unsaved:
+        raise unsaved[0]
     return _status(record)
 
 
@@ -152,7 +159,7 @@ def replay(
     debug: options.Debug = False,
 ) -> int:
     """Judge one case again: that of a saved finding, or one given as JSON."""
-    _check_folder(json)
+    _check_json(json)
     wanted = element(explain_bound) if explain_bound is not None else None
     if target.endswith(".json"):
         if case:
@@ -200,9 +207,10 @@ def report(
     debug: options.Debug = False,
 ) -> int:
     """Judge every declared subject of a folder and its mutants, and write a report. --seconds is for each."""
-    from harness.report import Campaign, exit_status, save  # loads jinja2
+    from harness.report import NAMES, Campaign, exit_status, save  # loads jinja2
 
     _check_timeout(timeout)
+    files.check_folder(out, NAMES, f"--out {out}")
     campaign = Campaign(
         folder=folder,
         budget=Budget(examples, seconds, seed),
@@ -217,6 +225,9 @@ def report(
     with _runner(in_process) as runner, view() as show:
         done = campaign.run(runner, show)
     show_table(done)
+    if not done.verdicts and not done.mutants:
+        print(f"harness: nothing was judged: {out} is left as it was", file=sys.stderr)
+        return exit_status(done)
     for path in save(done, out):
         print(f"written: {path}")
     return exit_status(done)
@@ -284,10 +295,13 @@ def _formats(given: list[str] | None) -> tuple[str, ...]:
     return found
 
 
-def _check_folder(json: Path | None) -> None:
+def _check_json(json: Path | None) -> None:
     """Raise HarnessError, before anything runs, where the file of --json could not be written."""
-    if json is not None and not json.parent.is_dir():
+    if json is None:
+        return
+    if not json.parent.exists():
         raise HarnessError(f"--json {json}: there is no folder {str(json.parent)!r}; make it first")
+    files.check_file(json, f"--json {json}")
 
 
 def _check_timeout(timeout: float) -> None:

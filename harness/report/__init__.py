@@ -2,6 +2,6 @@
 
 from harness.report.campaign import Campaign, Show
 from harness.report.model import Report, exit_status, load
-from harness.report.pages import save
+from harness.report.pages import NAMES, save
 
-__all__ = ["Campaign", "Report", "Show", "exit_status", "load", "save"]
+__all__ = ["NAMES", "Campaign", "Report", "Show", "exit_status", "load", "save"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from harness import records
+from harness import files, records
 from harness.report.markdown import markdown
 from harness.report.model import Report
 
@@ -18,12 +18,16 @@ LOWEST, HIGHEST = 1e-3, 1e3
 """Ends of the ratio axis; a ratio beyond is drawn at the end."""
 
 
+NAMES = ("report.json", "report.md", "report.html")
+"""The files of a report."""
+
+
 def save(report: Report, folder: Path) -> list[Path]:
-    """Write report.json, report.md and report.html; their paths."""
-    paths = [folder / name for name in ("report.json", "report.md", "report.html")]
+    """Write the files of `NAMES`; their paths. Raises HarnessError where one cannot be written."""
+    paths = [folder / name for name in NAMES]
     records.write(paths[0], report)
-    paths[1].write_text(markdown(report), encoding="utf-8")
-    paths[2].write_text(page(report), encoding="utf-8")
+    files.write(paths[1], markdown(report).encode(errors="backslashreplace"))
+    files.write(paths[2], page(report).encode(errors="backslashreplace"))
     return paths
 
 
