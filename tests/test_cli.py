@@ -587,15 +587,9 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 def fresh(*arguments: str, **options: Any) -> subprocess.Popen[str]:
     """The command in a process of its own."""
     code = "from harness.cli import main; main()"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        **options,
-    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen([sys.executable, "-c", code, *arguments], text=True, env=environment, **given)
 
 
 def test_the_command_line_starts_without_torch() -> None:
@@ -617,12 +611,43 @@ def test_ctrl_c_ends_with_the_summary() -> None:
     assert json.loads(Path("out.json").read_text())["interrupted"] is True
 
 
-def test_a_reader_that_stops_reading_is_no_error() -> None:
-    with fresh("--help") as process:
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("list",), ("check", "k.py:right", "--as", "softmax", *QUICK[1:])]
+)
+def test_a_reader_that_stops_reading_is_no_error(arguments: tuple[str, ...]) -> None:
+    with fresh(*arguments) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == ""
+    assert process.returncode == 128 + signal.SIGPIPE
+
+
+def test_nobody_who_reads_errors_is_no_error_either() -> None:
+    with fresh("list", "kernels") as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stderr.close()
+        assert process.stdout.read() == ""
     assert process.returncode == 3
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("list",)])
+def test_a_standard_output_without_room_is_one_line(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full, fresh(*arguments, stdout=full) as process:
+        assert process.stderr is not None
+        assert (
+            process.stderr.read()
+            == "harness: cannot write standard output or a temporary file: No space left on device\n"
+        )
+    assert process.returncode == 3
+
+
+def test_a_standard_output_of_other_characters_loses_nothing() -> None:
+    words = ("check", "k.py:unnormalised", "--as", "softmax", "--examples", "24", "--dtype", "float32")
+    with fresh(*words, env={"PYTHONIOENCODING": "ascii"}) as process:
+        out, err = process.communicate(timeout=120)
+    assert "FAIL k.py:unnormalised" in out and "the allowed error; right:" in out
+    assert "Error" not in err
+    assert process.returncode == 1
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    epilog="Exit status: PASS 0; FAIL, ERROR 1; INCONCLUSIVE, EMPTY 2; usage or internal error 3.",
+    epilog="Exit status: PASS 0; FAIL, ERROR 1; INCONCLUSIVE, EMPTY 2; usage or internal error 3; "
+    "interrupted before anything was judged 130.",
 )
 
 

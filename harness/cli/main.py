@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -17,6 +21,12 @@ from harness.jobs import InternalError
 INTERRUPTED = 130
 """Exit status after a Ctrl-C that left nothing to say."""
 
+CLOSED_PIPE = 128 + signal.SIGPIPE
+"""Exit status where nobody reads any more, as a shell tells it of other tools."""
+
+_OUTPUT = "standard output or a temporary file"
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
 _CLICK_ERRORS: tuple[type[Exception], ...] = tuple(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ in ("UsageError", "ClickException")
 )
@@ -25,6 +35,9 @@ _CLICK_ERRORS: tuple[type[Exception], ...] = tuple(
 
 def main() -> None:
     """Run the command that the process was started with."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a verdict holds more than ASCII, and file names anything
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 
@@ -32,26 +45,55 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command; its exit status."""
     try:
         status = app(list(arguments), prog_name="harness", standalone_mode=False)
-        sys.stdout.flush()
-        return status if isinstance(status, int) else 0
+        if status == INTERRUPTED:  # what typer makes of a KeyboardInterrupt
+            _say("interrupted")
+        return _flushed(status if isinstance(status, int) else 0)
     except HarnessError as error:
-        return _complain(str(error))
+        return _flushed(_complain(str(error)))
     except _CLICK_ERRORS as error:
         return _complain(f"{error.format_message()} (harness --help shows what there is)")  # type: ignore[attr-defined]
     except (KeyboardInterrupt, typer.Abort):
-        print("harness: interrupted", file=sys.stderr)
+        _say("interrupted")
         return INTERRUPTED
-    except (BrokenPipeError, SystemExit):  # nobody reads any more; click turns the one into the other
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return USAGE
     except InternalError as error:
         return _unexpected(str(error), error.traceback, "--debug" in arguments)
-    except Exception as error:
+    except (SystemExit, Exception) as error:
+        cause = (
+            error.__context__ if isinstance(error, SystemExit) else error
+        )  # typer makes the one of the other
+        if isinstance(cause, BrokenPipeError):
+            return _silenced(CLOSED_PIPE)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+            return _silenced(_complain(f"cannot write {_OUTPUT}: {error.strerror}"))
         return _unexpected(f"{type(error).__name__}: {error}", traceback.format_exc(), "--debug" in arguments)
 
 
+def _flushed(status: int) -> int:
+    """The status, unless standard output does not take what was printed."""
+    if sys.stdout is None:
+        return status
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _silenced(CLOSED_PIPE)
+    except OSError as error:
+        return _silenced(_complain(f"cannot write {_OUTPUT}: {error.strerror}"))
+    return status
+
+
+def _silenced(status: int) -> int:
+    """The status; what is left to print goes nowhere, since Python tries again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return status
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):  # nobody may read it
+        print(f"harness: {line}", file=sys.stderr)
+
+
 def _complain(message: str) -> int:
-    print(f"harness: {message}", file=sys.stderr)
+    _say(message)
     return USAGE
 
 
@@ -59,10 +101,11 @@ def _unexpected(message: str, trace: str, debug: bool) -> int:
     """Say an error of ours in one line, and where its traceback is."""
     line = message.partition("\n")[0]
     if debug:
-        print(trace, file=sys.stderr, end="")
+        with contextlib.suppress(OSError):
+            print(trace, file=sys.stderr, end="")
         return _complain(f"internal error: {line}")
     if not trace:
         return _complain(f"internal error: {line}")
-    with tempfile.NamedTemporaryFile("w", prefix="harness-", suffix=".txt", delete=False) as file:
-        file.write(trace)
+    with tempfile.NamedTemporaryFile(prefix="harness-", suffix=".txt", delete=False) as file:
+        file.write(trace.encode(errors="backslashreplace"))
     return _complain(f"internal error: {line} (traceback in {file.name}; --debug shows it)")

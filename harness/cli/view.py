@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterator
@@ -36,7 +37,8 @@ class View:
 
     def say(self, line: str) -> None:
         """Show a line that stays."""
-        print(f"harness: {line}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # nobody may read it
+            print(f"harness: {line}", file=sys.stderr, flush=True)
 
     def _words(self, event: Moved) -> str:
         share = f" ({event.share:.0%})" if event.share is not None else ""
