@@ -95,6 +95,7 @@ class FormatRecord(Strict, frozen=True):
     largest_ratio_case: Case | None
     seconds: dict[str, float]
     cut_short: bool
+    interrupted: bool = False
 
     @property
     def ratio(self) -> float:

@@ -38,7 +38,10 @@ class Finding:
 
 @dataclass
 class Tally:
-    """Counts of one format. Everything that was not judged is counted with its reason."""
+    """Counts of one format. Everything that was not judged is counted with its reason.
+
+    cut_short: by a limit of time; interrupted: by a user.
+    """
 
     launches: int = 0
     reruns: int = 0
@@ -58,6 +61,7 @@ class Tally:
     largest_ratio_case: Case | None = None
     seconds: Counter[str] = field(default_factory=Counter)
     cut_short: bool = False
+    interrupted: bool = False
 
     def add(self, other: Tally) -> None:
         """Add the counts of one trial."""
@@ -72,6 +76,8 @@ class Tally:
         """The outcome of one format: PASS needs half of its situations decisive, and half of its elements bounded."""
         if findings:
             return "ERROR" if all(finding.check in ERRORS for finding in findings) else "FAIL"
+        if self.interrupted:
+            return "INCONCLUSIVE"
         if self.elements == 0:
             return "EMPTY" if self.empty_launches and not self.declined else "INCONCLUSIVE"
         decisive = 2 * self.decisive_situations >= max(self.plain_situations, 1)
@@ -85,6 +91,8 @@ class Tally:
             return "every output was empty"
         if outcome != "INCONCLUSIVE":
             return ""
+        if self.interrupted:
+            return "interrupted"
         if self.elements == 0 and self.declined:
             return "every case was declined"
         if self.elements == 0:

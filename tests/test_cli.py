@@ -584,6 +584,17 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Usage" in capsys.readouterr().out
 
 
+def test_ctrl_c_before_anything_is_judged_is_told(here: Path) -> None:
+    more = "\ntell_that_it_started()\nimport signal\nsignal.pause()\n"
+    (here / "sleeps.py").write_text(KERNELS + more)
+    os.mkfifo("started")
+    with fresh("check", "sleeps.py:right", "--as", "softmax") as process:
+        Path("started").read_bytes()
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60) == ("", "harness: interrupted\n")
+    assert process.returncode == 130
+
+
 def fresh(*arguments: str, **options: Any) -> subprocess.Popen[str]:
     """The command in a process of its own."""
     code = "from harness.cli import main; main()"
@@ -606,6 +617,8 @@ def test_ctrl_c_ends_with_the_summary() -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert "interrupted: the counts are of what ran" in out
+    assert out.startswith("INCONCLUSIVE k.py:slow")
+    assert "inconclusive: interrupted" in out and "time limit" not in out
     assert "Traceback" not in out + err
     assert process.returncode == 2
     assert json.loads(Path("out.json").read_text())["interrupted"] is True

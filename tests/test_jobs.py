@@ -206,6 +206,7 @@ def test_an_interrupt_that_was_lost_is_repeated(runner: Supervised) -> None:
     planned = plan(runner, UnderTest(target="k.py:interrupted_in_vain", contract="softmax"), ("float32",))
     record = judge(runner, planned, Budget(seconds=100), ignore)
     assert record.interrupted
+    assert (record.outcome, record.formats[0].reason) == ("INCONCLUSIVE", "interrupted")
     assert not runner.interrupted, "nobody asked this process"
 
 

@@ -53,13 +53,15 @@ def kernel() -> Iterator[LosesCtrlC]:
 def test_a_lost_ctrl_c_comes_again_in_a_check(kernel: LosesCtrlC) -> None:
     verdict = harness.check(kernel, references.softmax, "float32", seconds=1000)
     assert verdict.interrupted and verdict.outcome == "INCONCLUSIVE"
+    assert "    inconclusive: interrupted" in verdict.lines()
     assert 1 <= verdict.tallies["float32"].launches < 5
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_lost_ctrl_c_comes_again_in_a_session(kernel: LosesCtrlC, tmp_path: Path) -> None:
     verdict = fuzz(kernel, references.softmax, "float32", seconds=1000, folder=str(tmp_path))
-    assert verdict.interrupted
+    assert verdict.interrupted and verdict.outcome == "INCONCLUSIVE"
+    assert "    inconclusive: interrupted" in verdict.lines()
     assert 1 <= verdict.tallies["float32"].launches < 5
 
 

@@ -79,7 +79,7 @@ def check(
         _tell(record, json)
         if wanted is not None:
             _explain(runner, planned, record, *wanted)
-    return _status(record)
+    return EXIT_STATUS[record.outcome]
 
 
 @app.command()
@@ -142,7 +142,7 @@ def fuzz(
         print(f"saved: harness replay {path}")
     if unsaved:
         raise unsaved[0]
-    return _status(record)
+    return EXIT_STATUS[record.outcome]
 
 
 @app.command()
@@ -188,7 +188,7 @@ def replay(
         _tell(record, json)
         if wanted is not None:
             _explain(runner, planned, record, *wanted, case=given)
-    return _status(record)
+    return EXIT_STATUS[record.outcome]
 
 
 @app.command()
@@ -317,12 +317,6 @@ def _tell(record: VerdictRecord, json: Path | None) -> None:
     print(record.verdict())
     if json is not None:
         records.write(json, record)
-
-
-def _status(record: VerdictRecord) -> int:
-    """What an interrupted run did not judge has not passed."""
-    status = EXIT_STATUS[record.outcome]
-    return EXIT_STATUS["INCONCLUSIVE"] if record.interrupted and status == 0 else status
 
 
 def _explain(

@@ -51,10 +51,14 @@ def plan(runner: Runner, under: UnderTest, dtypes: tuple[str, ...] = ()) -> Plan
 
     try:
         runner.run(Plan(under=under, dtypes=dtypes), watch)
-    except Died as death:
-        if death.interrupted:
-            raise KeyboardInterrupt from death
-        raise HarnessError(f"importing {under.target} failed: {death}") from death
+    except (Died, HarnessError, InternalError) as error:  # an import may make anything of an interrupt
+        if runner.interrupted:
+            raise KeyboardInterrupt from error
+        if isinstance(error, Died):
+            raise HarnessError(f"importing {under.target} failed: {error}") from error
+        raise
+    if runner.interrupted:
+        raise KeyboardInterrupt
     return answers[0]
 
 
@@ -82,6 +86,9 @@ def judge(runner: Runner, planned: Planned, budget: Budget, watch: Watch) -> Ver
         if runner.interrupted or verdicts[fmt].interrupted:
             break
     verdict = records.joined(verdicts[fmt] for fmt in planned.formats if fmt in verdicts)
+    if len(verdicts) < len(planned.formats):
+        verdict = replace(verdict, interrupted=True)
+        next(reversed(verdict.tallies.values())).interrupted = True
     return _record(planned, verdict, budget.seed)
 
 
@@ -143,7 +150,6 @@ class _Seen:
                 situations=event.situations,
                 launches=event.launches,
                 largest_ratio=float(event.largest_ratio),
-                cut_short=True,
             )
         self.watch(event)
 
@@ -158,7 +164,9 @@ class _Seen:
         """The verdict, or what can be said of some formats after the process died."""
         if self.judged is not None:
             return self.judged
-        tallies = {fmt: self.tallies.get(fmt, Tally(cut_short=True)) for fmt in formats}
+        tallies = {fmt: self.tallies.get(fmt, Tally()) for fmt in formats}
+        for tally in tallies.values():
+            tally.interrupted, tally.cut_short = self.interrupted, not self.interrupted
         found = [finding for finding in self.findings if finding.format in tallies]
         if fatal is not None:
             tallies[fatal.format].launches += 1

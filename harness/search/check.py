@@ -128,7 +128,7 @@ def check(
     except KeyboardInterrupt:
         interrupted = True
         if searches:
-            searches[-1].tally.cut_short = True
+            searches[-1].tally.interrupted = True
     findings = [found for search in searches for found in search.findings]
     return verdict_of(subject, findings, {name_of(s.fmt): s.tally for s in searches}, seed, interrupted)
 

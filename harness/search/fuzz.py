@@ -70,7 +70,7 @@ def fuzz(
         try:
             session.run()
         except KeyboardInterrupt:
-            interrupted = True
+            interrupted = session.search.tally.interrupted = True
         tallies[name_of(fmt)] = session.search.tally
         findings += session.search.findings
         if interrupted:
