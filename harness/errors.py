@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST = 400
+"""Characters of another's message that are shown."""
+
 
 class HarnessError(Exception):
     """The harness was used wrongly; the message shows the value and says what to write instead."""
@@ -22,5 +25,24 @@ def nearest(name: object, names: Iterable[object]) -> str:
 
     The trailing blank lets a message continue: ``f"unknown {name!r}; {nearest(name, known)}known: …"``.
     """
-    close = difflib.get_close_matches(str(name), [str(known) for known in names], n=1)
-    return f"did you mean {close[0]!r}? " if close else ""
+    close = difflib.get_close_matches(str(name), [str(known) for known in names], n=5)
+    return f"did you mean {min(close, key=lambda known: _edits(str(name), known))!r}? " if close else ""
+
+
+def words_of(error: BaseException) -> str:
+    """The message of an exception, without the middle of a long one; asking for it may itself raise."""
+    try:
+        words = str(error)
+    except Exception as another:
+        return f"its message raises {type(another).__name__}"
+    return words if len(words) <= LONGEST else f"{words[: LONGEST // 2]} … {words[-LONGEST // 2 :]}"
+
+
+def _edits(a: str, b: str) -> int:
+    """Characters inserted, left out or replaced to get from one name to another (Levenshtein)."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        above, row = row, [i]
+        for j, y in enumerate(b, start=1):
+            row.append(min(above[j] + 1, row[-1] + 1, above[j - 1] + (x != y)))
+    return row[-1]

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 
 
 class _Ask:
-    """Whether the user has pressed Ctrl-C."""
+    """Whether the user has pressed Ctrl-C, and whether that is watched."""
 
     pending = False
+    watched = False
 
 
 @contextlib.contextmanager
@@ -26,9 +27,11 @@ def remembered() -> Iterator[None]:
         return
     forget()
     signal.signal(signal.SIGINT, _ask)
+    _Ask.watched = True
     try:
         yield
     finally:
+        _Ask.watched = False
         signal.signal(signal.SIGINT, signal.default_int_handler)
         forget()
 
@@ -37,6 +40,11 @@ def again() -> None:
     """Raise KeyboardInterrupt if it was asked for: whoever still calls this has not seen it."""
     if _Ask.pending:
         raise KeyboardInterrupt
+
+
+def asked() -> bool:
+    """Whether a KeyboardInterrupt that was caught is the user's: outside `remembered` nothing tells."""
+    return _Ask.pending or not _Ask.watched
 
 
 def forget() -> None:

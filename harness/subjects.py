@@ -17,6 +17,7 @@ import importlib.util
 import linecache
 import os
 import sys
+import tokenize
 import traceback
 import types
 import zlib
@@ -25,8 +26,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness import interrupt
 from harness.contracts import Contract
-from harness.errors import HarnessError, nearest
+from harness.errors import HarnessError, nearest, words_of
 
 FORMATS = ("float32", "float16", "bfloat16")
 """Formats judged unless others are asked for."""
@@ -181,7 +183,7 @@ def _instance(owner: type, where: str) -> Any:
         return owner()
     except Exception as error:
         raise HarnessError(
-            f"{where}:{owner.__name__} cannot be made without arguments ({type(error).__name__}: {error}); "
+            f"{where}:{owner.__name__} cannot be made without arguments ({type(error).__name__}: {words_of(error)}); "
             "name a function, or a method of a class that can"
         ) from error
 
@@ -199,7 +201,7 @@ def _module(where: str) -> types.ModuleType:
                 f"there is no module {where!r}; for a file, write its path ending in .py"
             ) from error
         raise _import_failure(where, error) from error
-    except Exception as error:
+    except BaseException as error:
         raise _import_failure(where, error) from error
 
 
@@ -210,7 +212,19 @@ def _file(where: str) -> types.ModuleType:
     name = _module_name(path)
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path):
         return sys.modules[name]
-    return _execute(name, path, path.read_text(), str(path))
+    return _execute(name, path, _source(path), str(path))
+
+
+def _source(path: Path) -> str:
+    """The text of a Python file, in the encoding that it declares."""
+    try:
+        with tokenize.open(path) as file:
+            return file.read()
+    except OSError as error:
+        raise HarnessError(f"importing {path} failed: {error.strerror}") from error
+    except (SyntaxError, UnicodeDecodeError) as error:
+        hint = "save it as UTF-8, or declare its encoding in the first line"
+        raise HarnessError(f"importing {path} failed: {type(error).__name__}: {error}; {hint}") from error
 
 
 def _module_name(path: Path) -> str:
@@ -228,7 +242,7 @@ def _execute(name: str, path: Path, source: str, filename: str) -> types.ModuleT
     sys.path[:0] = added
     try:
         exec(compile(source, filename, "exec"), module.__dict__)
-    except Exception as error:
+    except BaseException as error:
         del sys.modules[name]
         raise _import_failure(str(path), error) from error
     return module
@@ -242,8 +256,10 @@ def _package_root(path: Path) -> Path:
     return root
 
 
-def _import_failure(where: str, error: Exception) -> HarnessError:
-    """What an import raised, with the line of the user's own that it came from."""
+def _import_failure(where: str, error: BaseException) -> HarnessError:
+    """What an import raised, with the line of the user's own that it came from; a user's Ctrl-C is raised on."""
+    if isinstance(error, KeyboardInterrupt) and interrupt.asked():
+        raise error
     frames = traceback.extract_tb(error.__traceback__)
     ours = (__file__, "<")
     lines = [
@@ -255,10 +271,11 @@ def _import_failure(where: str, error: Exception) -> HarnessError:
     if isinstance(error, SyntaxError):
         own = [(error.filename or where, error.lineno)]
     place = f" at {os.path.relpath(own[-1][0])}:{own[-1][1]}" if own else ""
-    words = error.msg if isinstance(error, SyntaxError) else str(error).partition("\n")[0]
+    words = error.msg if isinstance(error, SyntaxError) else words_of(error).partition("\n")[0]
     if isinstance(error, ImportError) and words.startswith("attempted relative import"):
         words += f"; {_in_its_package(where)}"
-    return HarnessError(f"importing {where} failed{place}: {type(error).__name__}: {words}")
+    told = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    return HarnessError(f"importing {where} failed{place}: {told}")
 
 
 def _in_its_package(where: str) -> str:
@@ -274,7 +291,7 @@ def _in_its_package(where: str) -> str:
 def _mutated(where: str, mutant: str, old: str, new: str) -> types.ModuleType:
     """The file with one place of its source replaced, outside the mutants themselves."""
     path = Path(where).resolve() if where.endswith(".py") else Path(str(_module(where).__file__))
-    source = path.read_text()
+    source = _source(path)
     places = [i for i in range(len(source)) if source.startswith(old, i)]
     hidden = _mutant_spans(source)
     places = [i for i in places if not any(start <= i < stop for start, stop in hidden)]

@@ -180,7 +180,7 @@ class _Bench:
         """The float64 values of what a launch returned; None, with a failure or a count, if there are none."""
         failures = self.trial.failures
         if execution.outcome == "declined":
-            self.trial.tally.declined[str(execution.error) or type(execution.error).__name__] += 1
+            self.trial.tally.declined[execution.reason()] += 1
             return None
         if execution.outcome == "raised":
             check: Check = "out of bounds" if isinstance(execution.error, MemoryFault) else "raises"

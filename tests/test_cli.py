@@ -64,6 +64,30 @@ def off_at_2(x, dim):
 def raises(x, dim):
     raise ValueError("no such kernel")
 
+class Wordless(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+def wordless(x, dim):
+    raise Wordless
+
+def wordless_refusal(x, dim):
+    class Refused(harness.Unsupported, Wordless):
+        __str__ = Wordless.__str__
+    raise Refused
+
+def talkative(x, dim):
+    raise ValueError("a" * 5000 + " the end")
+
+def interrupts_itself(x, dim):
+    raise KeyboardInterrupt
+
+def exits(x, dim):
+    raise SystemExit(3)
+
+def closes(x, dim):
+    raise GeneratorExit
+
 def returns_none(x, dim):
     return None
 
@@ -135,6 +159,12 @@ def test_a_wrong_kernel_fails_with_a_command_that_replays_it(capsys: pytest.Capt
     ("function", "status", "words"),
     [
         ("raises", 1, ["ERROR", "raises (float32)", "ValueError: no such kernel"]),
+        ("wordless", 1, ["ERROR", "raises (float32)", ": Wordless: its message raises RuntimeError\n"]),
+        ("wordless_refusal", 2, ["INCONCLUSIVE", "declined: its message raises RuntimeError"]),
+        ("talkative", 1, ["ERROR", "raises (float32)", "ValueError: aaaa", "aaa … aaa", "aaaa the end\n"]),
+        ("interrupts_itself", 1, ["ERROR", "raises (float32)", ": KeyboardInterrupt\n"]),
+        ("exits", 1, ["ERROR", "raises (float32)", ": SystemExit: 3\n"]),
+        ("closes", 1, ["ERROR", "raises (float32)", ": GeneratorExit\n"]),
         ("returns_none", 1, ["FAIL", "returns (float32)", "NoneType"]),
         ("wrong_shape", 1, ["FAIL", "shape (float32)"]),
         ("declines", 2, ["INCONCLUSIVE", "every case was declined", "no rows at all"]),
@@ -147,6 +177,13 @@ def test_kernels_that_give_no_answer(
     out = capsys.readouterr().out
     for word in words:
         assert word in out
+    assert max(map(len, out.splitlines())) < 700
+
+
+def test_a_replayed_kernel_that_interrupts_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--as", "softmax", "--case", ONE)
+    assert harness_("replay", "k.py:interrupts_itself", *words, "--in-process") == 1
+    assert "ERROR k.py:interrupts_itself" in capsys.readouterr().out
 
 
 def test_a_format_that_is_declined_altogether_says_how_to_leave_it_out(
@@ -337,10 +374,17 @@ def test_the_terms_of_the_bound_of_a_finding(capsys: pytest.CaptureFixture[str])
     assert found is not None and f"bound of {found[1]}" in out
 
 
-def test_the_worst_element_of_a_case(capsys: pytest.CaptureFixture[str]) -> None:
-    row = {"family": "literal", "values": ["0x0p+0", "0x1p+0", "0x1p+1", "0x0p+0"]}
+def case_of(*values: str) -> str:
+    row = {"family": "literal", "values": values}
     tensor = {"format": "float32", "layout": {"order": [0], "steps": [1], "pads": [0]}, "rows": [row]}
-    case = json.dumps({"sizes": {"*shape": [4]}, "scalars": {"dim": 0}, "tensors": {"x": tensor}})
+    return json.dumps({"sizes": {"*shape": [len(values)]}, "scalars": {"dim": 0}, "tensors": {"x": tensor}})
+
+
+ONE = case_of("0x1p+0")
+
+
+def test_the_worst_element_of_a_case(capsys: pytest.CaptureFixture[str]) -> None:
+    case = case_of("0x0p+0", "0x1p+0", "0x1p+1", "0x0p+0")
     words = ("--as", "softmax", "--case", case, "--explain-bound", "out:worst", "--in-process")
     assert harness_("replay", "k.py:off_at_2", *words) == 1
     assert "bound of out[2] for" in capsys.readouterr().out
@@ -416,6 +460,13 @@ CASE = '{"sizes":{"*shape":[1]},"scalars":{"dim":0},"tensors":{"x":null}}'
         ("check .:f --as softmax", ["'.' is no module's name", "path ending in .py"]),
         ("check raises.py:f --as softmax", ["failed at raises.py:3: ValueError: two"]),
         ("check syntax.py:f --as softmax", ["failed at syntax.py:2: SyntaxError"]),
+        ("check latin.py:f --as softmax", ["latin.py failed: UnicodeDecodeError", "save it as UTF-8"]),
+        ("check first.py:f --as softmax", ["first.py failed: SyntaxError: ", "save it as UTF-8"]),
+        ("check exits.py:f --as softmax", ["failed at exits.py:2: SystemExit: 4"]),
+        ("check interrupts.py:f --as softmax", ["failed at interrupts.py:1: KeyboardInterrupt"]),
+        ("check exiting_module:f --as softmax", ["failed at exits.py:2: SystemExit: 4"]),
+        ("check wordless.py:f --as softmax", ["failed at wordless.py:4: Wordless: its message raises Key"]),
+        ("check nulls.py:f --as softmax", ["importing", "nulls.py failed", "null bytes"]),
         ("check raising_module:f --as softmax", ["failed at raises.py:3: ValueError"]),
         ("check k.py:right --as softmax --json no/where/x.json", ["no/where", "make it first"]),
         ("check k.py:right --as softmax --json package", ["--json package: this is a folder; name a file"]),
@@ -474,6 +525,15 @@ def test_usage_errors_are_one_clear_line(
         "def f():\n    # of two lines\n    raise ValueError('two\\nlines')\nf()\n"
     )
     (here / "syntax.py").write_text("x = 1\nx = = 2\n")
+    (here / "latin.py").write_bytes("x = 1\n\n# \xe9\n".encode("latin-1"))
+    (here / "first.py").write_bytes("# \xe9\n".encode("latin-1"))
+    (here / "nulls.py").write_bytes(b"x = 1\0\n")
+    (here / "exits.py").write_text("import sys\nsys.exit(4)\n")
+    (here / "exiting_module.py").write_text("import exits\n")
+    (here / "interrupts.py").write_text("raise KeyboardInterrupt\n")
+    (here / "wordless.py").write_text(
+        "class Wordless(Exception):\n    def __str__(self):\n        raise KeyError\nraise Wordless\n"
+    )
     (here / "raising_module.py").write_text("import raises\n")
     if "verdict.json" in arguments:
         assert harness_("check", "k.py:right", "--as", "softmax", *QUICK, "--json", "verdict.json") == 0

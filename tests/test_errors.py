@@ -10,6 +10,10 @@ def test_nearest_is_silent_when_nothing_is_close() -> None:
     assert nearest("sum", []) == ""
 
 
+def test_nearest_is_by_edits() -> None:
+    assert nearest("tf33", ["ieee", "tf32x3", "tf32", "bf16"]) == "did you mean 'tf32'? "
+
+
 def test_nearest_takes_what_is_no_string() -> None:
     assert nearest(16, ["17", "float16"]) == ""
     assert nearest(None, ["Nonne"]) == "did you mean 'Nonne'? "

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 
-from ..errors import HarnessError, Unsupported, nearest
+from .. import interrupt
+from ..errors import HarnessError, Unsupported, nearest, words_of
 from ..memory import Block
 from .allocation import GuardedAllocation
 from .capture import captured
@@ -50,6 +51,11 @@ class Execution:
     configs: dict[str, list[str]] = field(default_factory=dict)
     """By name, the configurations of the autotuned kernels it launched on the CPU, in order: each is a kernel
     of its own, which ``execute(..., configs={name: number})`` runs."""
+
+    def reason(self) -> str:
+        """Why it declined."""
+        assert self.error is not None
+        return words_of(self.error) or type(self.error).__name__
 
     def where(self) -> str:
         """``file:line: Type: message`` of the error, at the user's own line; empty without one."""
@@ -108,11 +114,11 @@ def execute(
         except (Unsupported, NotImplementedError) as error:
             declined = isinstance(error, NotSimulated) or launches() == 0
             result.outcome, result.error = "declined" if declined else "raised", error
-        except KeyboardInterrupt:
-            raise
         except (
             BaseException
         ) as error:  # a function may raise GeneratorExit or SystemExit, or a kind of its own
+            if isinstance(error, KeyboardInterrupt) and interrupt.asked():
+                raise
             result.outcome, result.error = "raised", error
         result.launches = launches()
         if watch is not None:

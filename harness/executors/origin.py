@@ -8,13 +8,15 @@ import sysconfig
 import traceback
 from pathlib import Path
 
+from ..errors import words_of
+
 
 def locate(error: BaseException, words: str | None = None) -> str:
     """``file:line: Type: message``, at the innermost line that is not ours, a library's or Python's.
 
     words: the message, if not the error's own.
     """
-    words = str(error) if words is None else words
+    words = words_of(error) if words is None else words
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _foreign(frame.filename)]
     message = f"{type(error).__name__}: {words}" if words else type(error).__name__
     if not frames:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from harness import interrupt
 from harness.jobs.messages import Event, Job
 
 Watch = Callable[[Event], None]
@@ -55,4 +56,5 @@ class Local:
         """See :class:`Runner`."""
         from harness.jobs.perform import perform  # loads torch
 
-        perform(job, watch)
+        with interrupt.remembered():
+            perform(job, watch)

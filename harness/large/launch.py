@@ -122,7 +122,7 @@ class _Run:
         contract, tally, failures = self.subject.contract.at(self.case.sizes), self.trial.tally, []
         if execution.outcome == "declined":
             tally.launches = 0
-            tally.declined[str(execution.error) or type(execution.error).__name__] += 1
+            tally.declined[execution.reason()] += 1
         elif execution.outcome != "returned":
             kinds: dict[str, Check] = {"raised": "raises", "hung": "hangs"}
             fault = isinstance(execution.error, MemoryFault)
