@@ -381,10 +381,12 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, report
         bar(moved(share=None, largest_ratio="inf"))
         finding = report.verdicts[1].formats[0].findings[0]
         bar(Found(format="float16", finding=finding))
+        bar(moved(found="hangs (float16): no result"))
         bar.say("done [with] brackets")
     text = stream.getvalue()
     assert "float16 searching" in text
     assert "harness: found: raises (float16)" in text
+    assert "harness: found: hangs (float16): no result; reducing it" in text
     assert "done [with] brackets" in text
 
 

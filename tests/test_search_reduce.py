@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,9 @@ import references
 from harness import simplify
 from harness.admission import check_written
 from harness.case import Case, Recipe, Row, logical_values
+from harness.executors.faults import StepLimit
 from harness.layouts import Layout
+from harness.search.progress import Progress
 from harness.search.reduce import LONGEST_CASE, in_format
 
 
@@ -105,3 +108,54 @@ def test_the_smallest_case_of_another_format_is_tried_with_numbers_of_this_one()
         x, format="float16", rows=(Row("literal", values=("0x1p+0",), plant=((0, "0x1.ffcp+15"),)),)
     )
     check_written(references.silu, found)
+
+
+def _hangs_from(least: int, launches: list[int]) -> Any:
+    """A softmax that never returns from so many elements on. launches: gets the elements of each that hangs."""
+
+    def softmax(x: torch.Tensor, dim: int) -> torch.Tensor:
+        if x.numel() >= least:
+            launches.append(x.numel())
+            raise StepLimit("3 rounds without any change")
+        return torch.softmax(x.double(), dim).to(x.dtype)
+
+    return softmax
+
+
+def test_a_kernel_that_always_hangs_is_launched_a_few_times_in_all() -> None:
+    """Each launch takes the whole limit of time: the smallest input first, and no format reduces it again."""
+    launches: list[int] = []
+    told: list[Progress] = []
+    verdict = harness.check(_hangs_from(1, launches), references.softmax, progress=told.append)
+    (found,) = [progress.found for progress in told if progress.found]
+    assert found.startswith("hangs (float32): ") and "TimeoutError: 3 rounds" in found
+    assert [(item.check, item.format) for item in verdict.findings] == [
+        ("hangs", name) for name in ("float32", "float16", "bfloat16")
+    ]
+    assert [item.case.sizes for item in verdict.findings] == [{"*shape": (1,)}] * 3
+    assert len(launches) <= 8
+
+
+def test_a_hang_is_reduced_by_a_few_launches_only() -> None:
+    launches: list[int] = []
+    verdict = harness.check(_hangs_from(5, launches), references.softmax, "float32")
+    (finding,) = verdict.findings
+    assert finding.message.endswith("; not reduced further, as every launch of it takes the limit of time")
+    assert len(launches) <= 6
+
+
+def test_an_interrupt_of_a_reduction_leaves_the_finding() -> None:
+    seen = []
+
+    def wrong(x: torch.Tensor, dim: int) -> torch.Tensor:
+        if seen:
+            signal.raise_signal(signal.SIGINT)
+        return torch.softmax(x.double(), dim).to(x.dtype) * 2
+
+    def watch(progress: Progress) -> None:
+        if progress.phase == "shrinking":
+            seen.append(progress.phase)
+
+    verdict = harness.check(wrong, references.softmax, "float32", progress=watch)
+    assert verdict.interrupted and verdict.outcome == "FAIL"
+    assert verdict.findings[0].check == "accuracy"

@@ -28,6 +28,8 @@ class View:
         """Show an event."""
         if isinstance(event, Moved):
             self.moved(event)
+            if event.found:
+                self.say(f"found: {event.found}; reducing it")
         elif isinstance(event, Found):
             first = event.finding.message.partition("\n")[0]
             self.say(f"found: {event.finding.check} ({event.format}): {first}")

@@ -112,7 +112,7 @@ class Planned(Message, frozen=True):
 
 
 class Moved(Message, frozen=True):
-    """Where a search stands (see :class:`harness.search.Progress`)."""
+    """Where a search stands (see :class:`harness.search.progress.Progress`)."""
 
     format: str
     phase: str
@@ -121,6 +121,7 @@ class Moved(Message, frozen=True):
     launches: int
     findings: int
     largest_ratio: Ratio
+    found: str = ""
 
 
 class Found(Message, frozen=True):

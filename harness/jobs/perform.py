@@ -239,7 +239,7 @@ def _watcher(emit: Emit) -> Callable[[search.Progress], None]:
     last: list[Any] = [None, 0.0]
 
     def watch(progress: search.Progress) -> None:
-        kind, now = (progress.format, progress.phase, progress.findings), time.monotonic()
+        kind, now = (progress.format, progress.phase, progress.findings, progress.found), time.monotonic()
         if kind == last[0] and now - last[1] < PAUSE:
             return
         last[:] = [kind, now]
@@ -253,6 +253,7 @@ def _watcher(emit: Emit) -> Callable[[search.Progress], None]:
                 launches=progress.launches,
                 findings=progress.findings,
                 largest_ratio="inf" if ratio == float("inf") else ratio,
+                found=progress.found,
             )
         )
 

@@ -225,7 +225,12 @@ class FormatSearch:
     def run(self) -> None:
         """Search until the situations are done, the time is spent, or a failure is found and reduced."""
         check_definition(self.subject, [case for _, case in islice(self._cases(self.examples), FIRST)])
-        failing = self._far() or self._search(self.subject, self.tally, self.examples) or self._whole()
+        failing = (
+            self._hung()
+            or self._far()
+            or self._search(self.subject, self.tally, self.examples)
+            or self._whole()
+        )
         if failing is not None:
             self.conclude(failing)
 
@@ -251,6 +256,18 @@ class FormatSearch:
                 return None
         return None
 
+    def _hung(self) -> Trial | None:
+        """What hung in another format, in this one: no format tells anew, at a limit of time for each launch."""
+        for found in self.known:
+            if found.check != "hangs":
+                continue
+            _, like = next(iter(self._cases(self.examples)))
+            trial = _tried(self.subject, in_format(found.case, like), thorough=False)
+            if any(failure.check == "hangs" for failure in trial.failures):
+                self.tally.add(trial.tally)
+                return trial
+        return None
+
     def _far(self) -> Trial | None:
         """Launches of tensors that span 2^31 elements; the first that is wrong for that alone, if it must not be.
 
@@ -272,7 +289,7 @@ class FormatSearch:
             elif self.subject.device != "cpu" and lost():
                 self.tally.add(trial.tally)
                 return trial
-            elif not _tried(self.subject, contiguous(self.subject.contract, case), thorough=False).failures:
+            elif not (near := self._contiguous(case)).failures:
                 if large:
                     self.tally.add(trial.tally)
                     return trial
@@ -281,9 +298,15 @@ class FormatSearch:
                     f"not right where a tensor spans 2^31 elements ({what}); {ASK_FOR_LARGE}"
                 ] += 1
                 return None
+            elif any(failure.check == "hangs" for failure in near.failures):
+                self.tally.add(near.tally)
+                return near
             else:
                 return None
         return None
+
+    def _contiguous(self, case: Case) -> Trial:
+        return _tried(self.subject, contiguous(self.subject.contract, case), thorough=False)
 
     def _whole(self) -> Trial | None:
         """Launches of whole large tensors, where the domain asks for them and the device has the memory."""
@@ -326,7 +349,15 @@ class FormatSearch:
             return
         for check in list(dict.fromkeys(failure.check for failure in failing.failures))[:MOST_CHECKS]:
             self.report("shrinking")
+            first = next(failure for failure in failing.failures if failure.check == check)
             same = [found.case for found in self.known if found.check == check]
+            self.findings.append(
+                finding(self.subject, first, failing.case)
+            )  # stands if a user ends the reduction
+            if check == "hangs" and same:
+                continue
+            if check == "hangs":
+                self.report("shrinking", f"hangs ({name_of(self.fmt)}): {first.message}")
             small = reduced(
                 replace(self.subject, every_config=True),
                 failing,
@@ -334,7 +365,7 @@ class FormatSearch:
                 hints=[in_format(case, failing.case) for case in same],
             )
             self.failing += [failing, small.trial]
-            self.findings.append(finding(self.subject, small.failure, small.trial.case))
+            self.findings[-1] = finding(self.subject, small.failure, small.trial.case)
 
     def still_wrong(self, subject: Subject) -> Trial | None:
         """The first trial that is wrong with a subject of looser claims, over the same cases and more."""
@@ -356,7 +387,7 @@ class FormatSearch:
             shares.append(1 - (self.deadline - time.monotonic()) / self.seconds)
         return min(max(shares), 1.0) if shares else None
 
-    def report(self, phase: Phase) -> None:
+    def report(self, phase: Phase, found: str = "") -> None:
         """Tell the watcher where the search stands."""
         if self.progress is not None:
             tally = self.tally
@@ -369,6 +400,7 @@ class FormatSearch:
                     tally.launches,
                     len(self.findings),
                     tally.largest_ratio,
+                    found,
                 )
             )
 

@@ -11,7 +11,10 @@ Phase = Literal["covering", "searching", "shrinking", "explaining"]
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a search stands in one format; share: of its budget that is spent, None where that is no matter."""
+    """Where a search stands in one format; share: of its budget that is spent, None where that is no matter.
+
+    found: a failure, in words, whose reduction is about to take long.
+    """
 
     format: str
     phase: Phase
@@ -20,6 +23,7 @@ class Progress:
     launches: int
     findings: int
     largest_ratio: float
+    found: str = ""
 
 
 Watcher = Callable[[Progress], None]

@@ -26,6 +26,11 @@ from harness.trial import Subject, Trial, run_trial
 from harness.values import one, round_rows
 
 MOST_TRIALS = 400
+MOST_HUNG = 3
+"""Trials of one reduction that may hang: each takes the whole limit of time of a launch."""
+
+NOT_REDUCED = "; not reduced further, as every launch of it takes the limit of time"
+
 FIRST_LAUNCH = frozenset({"accuracy", "special values"})
 """Checks that the first launch of a trial decides, so that further reruns tell nothing."""
 
@@ -51,17 +56,19 @@ class Reduction:
     trial: Trial
     short: Trial
     trials: int = 0
+    hung: int = 0
     seen: set[str] = field(default_factory=set)
     deadline: float = math.inf
 
     @property
     def failure(self) -> Failure:
         """The failure of the check under reduction."""
-        return next(failure for failure in self.trial.failures if failure.check == self.check)
+        found = next(failure for failure in self.trial.failures if failure.check == self.check)
+        return replace(found, message=found.message + NOT_REDUCED) if self.hung >= MOST_HUNG else found
 
     @property
     def spent(self) -> bool:
-        return self.trials >= MOST_TRIALS or time.monotonic() > self.deadline
+        return self.trials >= MOST_TRIALS or self.hung >= MOST_HUNG or time.monotonic() > self.deadline
 
     def attempt(self, case: Case) -> bool:
         """Whether a case of the domain fails the same check; if so it becomes the smallest."""
@@ -75,6 +82,7 @@ class Reduction:
             trial = run_trial(self.subject, case, thorough=self.check not in FIRST_LAUNCH)
         except HarnessError:
             return False
+        self.hung += any(failure.check == "hangs" for failure in trial.failures)
         if any(failure.check == self.check for failure in trial.failures):
             self.trial = trial
             if len(case.to_json()) <= LONGEST_CASE:
@@ -89,6 +97,8 @@ def reduced(
     """Reduce a failing trial for one of its checks. hints: cases as small as can be, if they fail it too."""
     seen = {trial.case.digest}
     state = Reduction(subject, check, trial, trial, seen=seen, deadline=time.monotonic() + seconds)
+    if check == "hangs":
+        hints = [*hints, *_smallest(subject.contract, trial.case)]
     improved = not any(state.attempt(case) for case in hints)
     while improved and not state.spent:
         improved = False
@@ -126,6 +136,21 @@ def _in_format(recipe: Recipe, fmt: str) -> Recipe:
         for row in recipe.rows
     ]
     return replace(recipe, format=fmt, rows=tuple(rows))
+
+
+def _smallest(contract: Contract, case: Case) -> Iterator[Case]:
+    """The case with one element on every axis, and as few axes as it takes."""
+    try:
+        for label, length in simplify.axes(contract, case).items():
+            case = simplify.cut(contract, case, label, min(length, 1))
+        smaller: Case | None = case
+        while smaller is not None:
+            case = smaller
+            squeezed = (simplify.squeeze(contract, case, label) for label in simplify.axes(contract, case))
+            smaller = next(filter(None, squeezed), None)
+    except HarnessError:
+        return
+    yield case
 
 
 def _proposed(proposals: Callable[[Contract, Reduction], Iterator[Case]], state: Reduction) -> Iterator[Case]:
