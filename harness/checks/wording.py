@@ -16,31 +16,39 @@ def element_text(
     name: str, element: tuple[int, ...], got: float, judgement: Judgement, fmt: Format | None
 ) -> str:
     """One line for a wrong element, e.g. ``out[0, 3] is 0.03 (0x1p-5), exact 0.0312 (…): 12 ulp, 8.1 × allowed``."""
-    value = float(judgement.value[element])
+    value = float(judgement.value[element]) + 0.0  # either zero is right where one is
+    shown = whole if fmt is None else number
     where = f"{name}[{', '.join(map(str, element))}]" if element else name
-    text = f"{where} is {number(got)}, exact {number(value)}"
+    text = f"{where} is {shown(got)}, exact {shown(value)}"
     if math.isnan(got) or math.isinf(got) or math.isnan(value) or math.isinf(value):
-        return f"{text}; right: {right_answers(judgement, element)}"
+        return f"{text}; right: {right_answers(judgement, element, fmt)}"
     if fmt is None:
-        return f"{text}; right: {right_answers(judgement, element)}"
+        return f"{text}; right: {right_answers(judgement, element, fmt)}"
     ulp = float(formats.ulp(torch.tensor(abs(value), dtype=torch.float64), fmt))
     allowed, error = float(judgement.allowed[element]), abs(got - value)
     times = f"{error / allowed:.3g} × the allowed error" if allowed else "should be exact"
-    return f"{text}: off by {error / ulp:.4g} ulp, {times}; right: {right_answers(judgement, element)}"
+    return f"{text}: off by {error / ulp:.4g} ulp, {times}; right: {right_answers(judgement, element, fmt)}"
 
 
-def right_answers(judgement: Judgement, element: tuple[int, ...]) -> str:
+def right_answers(judgement: Judgement, element: tuple[int, ...], fmt: Format | None) -> str:
     """The set of right answers of an element in words."""
+    shown = whole if fmt is None else "{:.9g}".format
     if judgement.candidates is not None:
         indices = judgement.candidates[element].nonzero().flatten().tolist()
         return " or ".join(map(str, indices[:8]))
-    lo, hi = float(judgement.lo[element]), float(judgement.hi[element])
-    answers = ["NaN"] if math.isnan(lo) else [f"{lo:.9g}" if lo == hi else f"{lo:.9g} to {hi:.9g}"]
+    lo, hi = float(judgement.lo[element]) + 0.0, float(judgement.hi[element]) + 0.0
+    plain = [shown(end) for end in (lo, hi)]
+    answers = ["NaN"] if math.isnan(lo) else [plain[0] if lo == hi else " to ".join(plain)]
     may = int(judgement.may[element])
     for flag, text in ((PINF, "inf"), (NINF, "-inf"), (NAN, "NaN")):
         if may & flag and text not in answers:
             answers.append(text)
     return " or ".join(answers)
+
+
+def whole(x: float) -> str:
+    """A value of an integer dtype; the exact value of one may lie between two integers."""
+    return str(int(x)) if math.isfinite(x) and x == int(x) else f"{x:.9g}"
 
 
 def number(x: float) -> str:
