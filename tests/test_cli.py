@@ -123,6 +123,15 @@ tuned = triton.autotune([triton.Config({})], key=[])(bare)
 QUICK = ("--in-process", "--examples", "24", "--dtype", "float32")
 
 
+def case_of(*values: str) -> str:
+    row = {"family": "literal", "values": values}
+    tensor = {"format": "float32", "layout": {"order": [0], "steps": [1], "pads": [0]}, "rows": [row]}
+    return json.dumps({"sizes": {"*shape": [len(values)]}, "scalars": {"dim": 0}, "tensors": {"x": tensor}})
+
+
+ONE = case_of("0x1p+0")
+
+
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Each test runs in a folder of its own that holds k.py."""
@@ -374,15 +383,6 @@ def test_the_terms_of_the_bound_of_a_finding(capsys: pytest.CaptureFixture[str])
     assert found is not None and f"bound of {found[1]}" in out
 
 
-def case_of(*values: str) -> str:
-    row = {"family": "literal", "values": values}
-    tensor = {"format": "float32", "layout": {"order": [0], "steps": [1], "pads": [0]}, "rows": [row]}
-    return json.dumps({"sizes": {"*shape": [len(values)]}, "scalars": {"dim": 0}, "tensors": {"x": tensor}})
-
-
-ONE = case_of("0x1p+0")
-
-
 def test_the_worst_element_of_a_case(capsys: pytest.CaptureFixture[str]) -> None:
     case = case_of("0x0p+0", "0x1p+0", "0x1p+1", "0x0p+0")
     words = ("--as", "softmax", "--case", case, "--explain-bound", "out:worst", "--in-process")
@@ -390,10 +390,27 @@ def test_the_worst_element_of_a_case(capsys: pytest.CaptureFixture[str]) -> None
     assert "bound of out[2] for" in capsys.readouterr().out
 
 
-def test_an_element_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("--domain", "ndim=1", "--explain-bound", "7,7,7")
-    assert harness_("check", "k.py:right", "--as", "softmax", *QUICK, *words) == 3
-    assert "no element [7, 7, 7]" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("7,7,7", ", and no element [7, 7, 7]"),
+        ("lse:worst", "softmax has no output 'lse'; "),
+    ],
+)
+@pytest.mark.parametrize(("function", "status"), [("right", 0), ("unnormalised", 1)])
+def test_an_element_that_is_not_there_leaves_the_verdict(
+    function: str, status: int, where: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ("--domain", "ndim=1", "--explain-bound", where)
+    assert harness_("check", f"k.py:{function}", "--as", "softmax", *QUICK, *more) == status
+    err = capsys.readouterr().err
+    assert f"harness: --explain-bound {where}: " in err and words in err
+
+
+def test_no_bound_is_explained_where_every_answer_was_exact(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--domain", "ndim=1", "--domain", "max_elements=1", "--explain-bound", "worst")
+    assert harness_("check", "k.py:right", "--as", "softmax", *QUICK, *words) == 0
+    assert "no bound to explain: every answer was exact" in capsys.readouterr().out
 
 
 def test_what_a_kernel_prints_does_not_show(capfd: pytest.CaptureFixture[str]) -> None:
@@ -443,7 +460,14 @@ CASE = '{"sizes":{"*shape":[1]},"scalars":{"dim":0},"tensors":{"x":null}}'
         ("report empty/ --timeout -1", ["--timeout -1", "positive"]),
         ("check k.py:right --as softmax --claims deterministic=no", ["deterministic='no'", "True, False"]),
         ("check k.py:right --as softmax --explain-bound a,b", ["'a,b'", "output:i,j"]),
-        ("check k.py:right --as softmax --explain-bound lse:0", ["no output 'lse'", "out"]),
+        (
+            f"replay k.py:raises --as softmax --case '{ONE}' --explain-bound 99",
+            ["--explain-bound 99: out has shape [1], and no element [99]"],
+        ),
+        (
+            f"replay k.py:raises --as softmax --case '{ONE}' --explain-bound lse:0",
+            ["--explain-bound lse:0: softmax has no output 'lse'", "outputs: out"],
+        ),
         ("check k.py:right --as softmax --exmaples 3", ["--exmaples", "--examples"]),
         ("check", ["TARGET"]),
         ("chekc k.py:right", ["chekc", "check"]),

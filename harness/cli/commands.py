@@ -70,15 +70,16 @@ def check(
 ) -> int:
     """Judge a kernel: search the inputs of its contract for one that it gets wrong."""
     _check_json(json)
-    wanted = element(explain_bound) if explain_bound is not None else None
+    if explain_bound is not None:
+        element(explain_bound)
     under = _under(target, contract, device, claims, domain, timeout, "all" if configs == "all" else "")
     with _runner(in_process) as runner:
         with view() as show:
             planned = plan(runner, under, _formats(dtype))
             record = judge(runner, planned, Budget(examples, seconds, seed), show)
         _tell(record, json)
-        if wanted is not None:
-            _explain(runner, planned, record, *wanted)
+        if explain_bound is not None:
+            _explain(runner, planned, record, explain_bound)
     return EXIT_STATUS[record.outcome]
 
 
@@ -161,7 +162,7 @@ def replay(
 ) -> int:
     """Judge one case again: that of a saved finding, or one given as JSON."""
     _check_json(json)
-    wanted = element(explain_bound) if explain_bound is not None else None
+    place = element(explain_bound) if explain_bound is not None else ("", None)
     if target.endswith(".json"):
         if case:
             raise HarnessError(f"{target} holds a case; give either the file or --case")
@@ -184,10 +185,15 @@ def replay(
         )
     with _runner(in_process) as runner:
         planned = plan(runner, under)
+        terms: list[str] = []
+        if explain_bound is not None and place[1] is not None:  # refused, if it is not there, before a launch
+            terms = _terms(runner, planned, given, explain_bound, place)
         record = judge_case(runner, planned, given)
         _tell(record, json)
-        if wanted is not None:
-            _explain(runner, planned, record, *wanted, case=given)
+        if terms:
+            print("\n".join(["", *terms]))
+        elif explain_bound is not None:
+            _explain(runner, planned, record, explain_bound, given)
     return EXIT_STATUS[record.outcome]
 
 
@@ -320,31 +326,44 @@ def _tell(record: VerdictRecord, json: Path | None) -> None:
 
 
 def _explain(
-    runner: Runner,
-    planned: Planned,
-    record: VerdictRecord,
-    output: str,
-    where: tuple[int, ...] | None,
-    case: Case | None = None,
+    runner: Runner, planned: Planned, record: VerdictRecord, given: str, case: Case | None = None
 ) -> None:
-    """Print the bound at an element of a case: by default of the first finding, or of the largest ratio."""
+    """Print the bound at an element of a case: by default of the first finding, or of the largest ratio.
+
+    Where there is no such element, the verdict stands.
+    """
+    place = element(given)
     findings = [finding for each in record.formats for finding in each.findings]
     if findings:
-        first = findings[0]
-        case = case or first.case
-        if where is None and not output:
-            output, where = first.output, first.element
-    worst = max(record.formats, key=lambda each: each.ratio)
-    case = case or worst.largest_ratio_case
+        case = case or findings[0].case
+        if place == ("", None):
+            place = findings[0].output, findings[0].element
+    case = case or max(record.formats, key=lambda each: each.ratio).largest_ratio_case
     if case is None:
-        print("no bound to explain: no element was judged")
+        exact = any(each.elements for each in record.formats)
+        why = "every answer was exact; replay a case" if exact else "no element was judged"
+        print(f"no bound to explain: {why}")
         return
+    try:
+        print("\n".join(["", *_terms(runner, planned, case, given, place)]))
+    except HarnessError as error:
+        print(f"harness: {error}", file=sys.stderr)
 
-    def show(event: Event) -> None:
+
+def _terms(
+    runner: Runner, planned: Planned, case: Case, given: str, place: tuple[str, tuple[int, ...] | None]
+) -> list[str]:
+    """The bound at an element of a case, which is launched only to find the worst. Raises HarnessError."""
+    lines: list[str] = []
+
+    def note(event: Event) -> None:
         if isinstance(event, Said):
-            print("\n".join(["", *event.lines]))
+            lines.extend(event.lines)
 
     try:
-        runner.run(Explain(under=planned.under, case=case, output=output, element=where), show)
+        runner.run(Explain(under=planned.under, case=case, output=place[0], element=place[1]), note)
     except Died as death:
-        print(f"no bound to explain: {death}")
+        return [f"no bound to explain: {death}"]
+    except HarnessError as error:
+        raise HarnessError(f"--explain-bound {given}: {error}") from error
+    return lines
