@@ -84,6 +84,16 @@ class Trial:
     plain: tuple[torch.Tensor, ...] = ()
     dtypes: tuple[str, ...] = ()
 
+    @property
+    def elements(self) -> int:
+        """Elements of the largest input."""
+        return max((tensor.numel() for tensor in self.exact.values()), default=0)
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was launched, and nothing failed."""
+        return not self.failures and self.tally.launches > 0
+
 
 def run_trial(subject: Subject, case: Case, *, thorough: bool = True) -> Trial:
     """Judge one case. thorough: also change the other rows, and surround with the third fill."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from dataclasses import replace
 from typing import Any
@@ -159,3 +160,25 @@ def test_an_interrupt_of_a_reduction_leaves_the_finding() -> None:
     verdict = harness.check(wrong, references.softmax, "float32", progress=watch)
     assert verdict.interrupted and verdict.outcome == "FAIL"
     assert verdict.findings[0].check == "accuracy"
+
+
+def test_a_kernel_that_raises_from_some_size_on_is_told_how_to_decline() -> None:
+    def softmax(x: torch.Tensor, dim: int) -> torch.Tensor:
+        if x.numel() > 200:
+            raise ValueError("too large")
+        return torch.softmax(x.double(), dim).to(x.dtype)
+
+    verdict = harness.check(softmax, references.softmax, "float32", domain={"layouts": ("contiguous",)})
+    (finding,) = verdict.findings
+    assert "ValueError: too large; tensors of up to " in finding.message
+    found = re.search(r"raise harness\.Unsupported before .* --domain max_elements=(\d+)$", finding.message)
+    assert found is not None and int(found[1]) <= 200
+    assert harness.check(softmax, references.softmax, "float32", domain={"max_elements": int(found[1])}).ok
+
+
+def test_a_kernel_that_always_raises_is_not_told_of_sizes() -> None:
+    def softmax(x: torch.Tensor, dim: int) -> torch.Tensor:
+        raise ValueError("never")
+
+    verdict = harness.check(softmax, references.softmax, "float32")
+    assert "max_elements" not in str(verdict)

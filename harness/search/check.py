@@ -25,7 +25,7 @@ from harness.limits import check_budget
 from harness.search.arguments import make_subject, wanted_formats
 from harness.search.definition import FIRST, check_definition
 from harness.search.explain import right_if
-from harness.search.finding import contract_spec, finding
+from harness.search.finding import contract_spec, finding, too_large
 from harness.search.progress import Phase, Progress, Watcher
 from harness.search.reduce import in_format, reduced
 from harness.search.resemblance import looks_like, other_launches, other_roundings
@@ -217,6 +217,7 @@ class FormatSearch:
         self.seconds = seconds
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.spent = 0
+        self.passed = 0
         self.progress = progress
         self.tally = Tally()
         self.findings: list[Finding] = []
@@ -240,6 +241,8 @@ class FormatSearch:
         for number, (phase, case) in enumerate(self._cases(examples)):
             trial = _tried(subject, case, thorough=number % 3 != 1)
             tally.add(trial.tally)
+            if trial.passed:
+                self.passed = max(self.passed, trial.elements)
             most = MOST_COUNTED if phase == "searching" else DEFAULT_EXAMPLES // COVERING
             spent += min(max(trial.tally.situations, LEAST_COUNTED), most)
             if watched:
@@ -365,7 +368,11 @@ class FormatSearch:
                 hints=[in_format(case, failing.case) for case in same],
             )
             self.failing += [failing, small.trial]
-            self.findings[-1] = finding(self.subject, small.failure, small.trial.case)
+            found = small.failure
+            if check == "raises":
+                hint = too_large(max(self.passed, small.passed), small.trial.elements)
+                found = replace(found, message=found.message + hint)
+            self.findings[-1] = finding(self.subject, found, small.trial.case)
 
     def still_wrong(self, subject: Subject) -> Trial | None:
         """The first trial that is wrong with a subject of looser claims, over the same cases and more."""

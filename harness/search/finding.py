@@ -66,6 +66,16 @@ def _empty_axes(subject: Subject, failure: Failure, case: Case) -> str:
     )
 
 
+def too_large(passed: int, failing: int) -> str:
+    """What to write where a kernel raises on more elements than all that it took; "" elsewhere."""
+    if not 0 < passed < failing:
+        return ""
+    return (
+        f"; tensors of up to {passed} elements passed: where more are not supported, raise harness.Unsupported "
+        f"before anything is launched, or say --domain max_elements={passed}"
+    )
+
+
 def _holds_zero(size: int | tuple[int, ...]) -> bool:
     return isinstance(size, tuple) and 0 in size
 

@@ -49,7 +49,10 @@ LONGEST_CASE = 8_000
 
 @dataclass
 class Reduction:
-    """The smallest case found, its trial and failure; ``short`` is the last trial whose case fits in a command."""
+    """The smallest case found, its trial and failure; ``short`` is the last trial whose case fits in a command.
+
+    hung: trials that hung; passed: elements of the largest input that did not fail.
+    """
 
     subject: Subject
     check: str
@@ -57,6 +60,7 @@ class Reduction:
     short: Trial
     trials: int = 0
     hung: int = 0
+    passed: int = 0
     seen: set[str] = field(default_factory=set)
     deadline: float = math.inf
 
@@ -82,6 +86,8 @@ class Reduction:
             trial = run_trial(self.subject, case, thorough=self.check not in FIRST_LAUNCH)
         except HarnessError:
             return False
+        if trial.passed:
+            self.passed = max(self.passed, trial.elements)
         self.hung += any(failure.check == "hangs" for failure in trial.failures)
         if any(failure.check == self.check for failure in trial.failures):
             self.trial = trial
