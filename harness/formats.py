@@ -148,17 +148,19 @@ def name_of(fmt: Format | str) -> str:
     return fmt if isinstance(fmt, str) else fmt.name
 
 
-def format_of(x: object) -> Format:
+def format_of(x: object, stored: bool = False) -> Format:
     """The format of a Format, a torch or NumPy dtype, or a name ("float16", "torch.float16", "fp16", "half").
 
-    Raises HarnessError for anything else, with the nearest name.
+    Raises HarnessError for anything else, with the nearest name; of one that tensors have, if ``stored``.
     """
     if isinstance(x, Format):
         return x
     name = str(x).removeprefix("torch.").lower()
     found = FORMATS.get(name) or _ALIASES.get(name)
     if found is None:
-        known = {**FORMATS, **_ALIASES}
+        known = {
+            key: fmt for key, fmt in {**FORMATS, **_ALIASES}.items() if not stored or fmt.dtype is not None
+        }
         begun = dict.fromkeys(fmt.name for key, fmt in known.items() if name and key.startswith(name))
         hint = f"did you mean {' or '.join(map(repr, begun))}? " if begun else nearest(name, known)
         raise HarnessError(f"unknown format {x!r}; {hint}known: {', '.join(known)}")

@@ -86,6 +86,10 @@ def load(spec: str) -> Target:
         raise HarnessError(
             f"{spec!r} names no function; write path/to/file.py:function or package.module:function"
         )
+    if os.path.isdir(where) and not os.path.isfile(os.path.join(where, "__init__.py")):
+        raise HarnessError(
+            f"{where!r} is a folder; name a file of it, such as {where.rstrip('/')}/FILE.py:{name}"
+        )
     name, _, mutant = name.partition("@")
     if not mutant:
         return _target(_module(where), where, name)
@@ -167,9 +171,10 @@ def _target(module: types.ModuleType, where: str, name: str) -> Target:
         if not hasattr(value, part):
             owner = vars(value if value is module else type(value))
             known = [key for key, item in owner.items() if callable(item) and not key.startswith("_")]
-            raise HarnessError(
-                f"{where} has no function {name!r}; {nearest(part, known)}functions: {', '.join(known)}"
+            others = (
+                f"; {nearest(part, known)}functions: {', '.join(known)}" if known else ", and none at all"
             )
+            raise HarnessError(f"{where} has no function {name!r}{others}")
         value = getattr(value, part)
     refuse_kernel(value)
     if not callable(value):

@@ -468,9 +468,21 @@ CASE = '{"sizes":{"*shape":[1]},"scalars":{"dim":0},"tensors":{"x":null}}'
             f"replay k.py:raises --as softmax --case '{ONE}' --explain-bound lse:0",
             ["--explain-bound lse:0: softmax has no output 'lse'", "outputs: out"],
         ),
-        ("check k.py:right --as softmax --exmaples 3", ["--exmaples", "--examples"]),
-        ("check", ["TARGET"]),
-        ("chekc k.py:right", ["chekc", "check"]),
+        (
+            "check k.py:right --as softmax --exmaples 3",
+            ["there is no option --exmaples; did you mean '--examples'? (harness check --help shows"],
+        ),
+        ("check k.py:right --as softmax --bogus", ["there is no option --bogus (harness check --help shows"]),
+        ("check k.py:right --configs few", ["--configs few: choose from 'some', 'all' (harness check"]),
+        ("check k.py:right --examples few", ["--examples few: give a whole number (harness check --help"]),
+        ("fuzz k.py:right --seconds few", ["--seconds few: give a number (harness fuzz --help"]),
+        ("fuzz k.py:right --as", ["'--as' requires an argument (harness fuzz --help"]),
+        ("report a b", ["unexpected extra argument", "(harness report --help"]),
+        ("check", ["Missing argument 'TARGET' (harness check --help"]),
+        ("chekc k.py:right", ["chekc", "check", "(harness --help"]),
+        ("check empty:f --as softmax", ["'empty' is a folder; name a file of it, such as empty/FILE.py:f"]),
+        ("check ./empty:f --as softmax", ["'./empty' is a folder; name a file of it"]),
+        ("check nothing.py:f --as softmax", ["nothing.py has no function 'f', and none at all"]),
         ("replay k.py:right --as softmax", ["needs a case", "--case"]),
         ("replay k.py:right --as softmax --case {}", ["no case"]),
         (f"replay k.py:right --as softmax --case '{CASE}'", ["leaves out tensor 'x'"]),
@@ -481,7 +493,7 @@ CASE = '{"sizes":{"*shape":[1]},"scalars":{"dim":0},"tensors":{"x":null}}'
         ("report empty/", ["'empty/' declares no subject"]),
         ("list kernels", ["'kernels'", "contracts, formats"]),
         ("list sofmax", ["'sofmax'", "did you mean 'softmax'?"]),
-        ("check .:f --as softmax", ["'.' is no module's name", "path ending in .py"]),
+        ("check .:f --as softmax", ["'.' is a folder; name a file of it, such as ./FILE.py:f"]),
         ("check raises.py:f --as softmax", ["failed at raises.py:3: ValueError: two"]),
         ("check syntax.py:f --as softmax", ["failed at syntax.py:2: SyntaxError"]),
         ("check latin.py:f --as softmax", ["latin.py failed: UnicodeDecodeError", "save it as UTF-8"]),
@@ -511,6 +523,10 @@ CASE = '{"sizes":{"*shape":[1]},"scalars":{"dim":0},"tensors":{"x":null}}'
         (
             "check k.py:right --as softmax --dtype fp8",
             ["did you mean 'float8_e4m3fn' or 'float8_e5m2'?", "fp8e4nv", "bf16"],
+        ),
+        (
+            "check k.py:right --as softmax --dtype tf33",
+            ["unknown format 'tf33'; known: float64, float32, float16, bfloat16, float8_e4m3fn"],
         ),
         ("check k.py:own --as softmax", ["the function under test is contract own"]),
         ("check k.py:right --as softmax --domain shape=foo", ["domain shape='foo'", "shapes, such as"]),
@@ -552,6 +568,7 @@ def test_usage_errors_are_one_clear_line(
     (here / "latin.py").write_bytes("x = 1\n\n# \xe9\n".encode("latin-1"))
     (here / "first.py").write_bytes("# \xe9\n".encode("latin-1"))
     (here / "nulls.py").write_bytes(b"x = 1\0\n")
+    (here / "nothing.py").write_text("")
     (here / "exits.py").write_text("import sys\nsys.exit(4)\n")
     (here / "exiting_module.py").write_text("import exits\n")
     (here / "interrupts.py").write_text("raise KeyboardInterrupt\n")

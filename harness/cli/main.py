@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import typer
 
 from harness.cli.commands import USAGE, app
+from harness.cli.usage import wrong_use
 from harness.errors import HarnessError
 from harness.jobs import InternalError
 
@@ -51,7 +52,8 @@ def run(arguments: Sequence[str]) -> int:
     except HarnessError as error:
         return _flushed(_complain(str(error)))
     except _CLICK_ERRORS as error:
-        return _complain(f"{error.format_message()} (harness --help shows what there is)")  # type: ignore[attr-defined]
+        names = [item.name or item.callback.__name__ for item in app.registered_commands if item.callback]
+        return _complain(wrong_use(error, arguments, names))
     except (KeyboardInterrupt, typer.Abort):
         _say("interrupted")
         return INTERRUPTED

@@ -106,7 +106,7 @@ def _tested(contract: Contract, name: Any) -> Format | str:
     """A format, or the name of an integer dtype that the contract is judged in."""
     written = str(name).removeprefix("torch.")
     if isinstance(name, Format) or not formats.is_integer(written):
-        return format_of(name)
+        return format_of(name, stored=True)
     if written not in contract.formats:
         known = ", ".join(contract.formats) or "floating-point"
         raise HarnessError(f"contract {contract.name} is not judged in {written}; its formats: {known}")
