@@ -334,14 +334,14 @@ def test_the_command_writes_and_shows_the_report(folder: Path, capsys: pytest.Ca
 
 def test_a_report_of_nothing_leaves_an_earlier_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "notes.txt").write_text("no Python\n")
-    (folder / "made").mkdir()
-    (folder / "made" / "report.json").write_text("earlier")
-    assert run(("report", "notes.txt", "--in-process", "--out", "made")) == 3
+    (folder / "kept").mkdir()
+    (folder / "kept" / "report.json").write_text("earlier")
+    assert run(("report", "notes.txt", "--in-process", "--out", "kept")) == 3
     out, err = capsys.readouterr()
     assert "not judged: notes.txt" in out
-    assert err.endswith("harness: nothing was judged: made is left as it was\n")
-    assert [path.name for path in (folder / "made").iterdir()] == ["report.json"]
-    assert (folder / "made" / "report.json").read_text() == "earlier"
+    assert err.endswith("harness: nothing was judged: kept is left as it was\n")
+    assert [path.name for path in (folder / "kept").iterdir()] == ["report.json"]
+    assert (folder / "kept" / "report.json").read_text() == "earlier"
 
 
 def test_torchs_own_functions_can_be_judged_too(folder: Path) -> None:
