@@ -99,5 +99,10 @@ def replayed(subject: Subject, finding: Finding) -> Verdict:
     """The verdict of the finding's smallest input alone."""
     expected = subject.expected
     return replay(
-        subject.target, expected.contract, finding.case, claims=expected.claims, timeout=expected.timeout
+        subject.target,
+        expected.contract,
+        finding.case,
+        claims=expected.claims,
+        domain=expected.domain,
+        timeout=expected.timeout,
     )
