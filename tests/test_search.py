@@ -246,10 +246,10 @@ def silu_truncated(x: torch.Tensor) -> torch.Tensor:
 
 
 def silu_narrow_alone(x: torch.Tensor) -> torch.Tensor:
-    """The other formula, in a kernel that takes no float32."""
+    """Every operation rounds, in a kernel that takes no float32."""
     if x.dtype is torch.float32:
         raise NotImplementedError("float32")
-    return silu_truncated(x)
+    return x * torch.sigmoid(x)
 
 
 @pytest.mark.parametrize("dtypes", ["bfloat16", ("float16", "bfloat16")])
@@ -261,6 +261,7 @@ def test_a_formula_that_is_wrong_in_float32_is_no_narrow_accumulator(dtypes: Any
 def test_a_store_that_truncates_in_float32_too_is_no_narrow_accumulator() -> None:
     verdict = harness.check(silu_truncated, references.silu, "bfloat16")
     assert verdict.outcome == "FAIL" and not verdict.claim
+    assert {finding.explanation for finding in verdict.findings} == {"as if out were rounded toward zero"}
 
 
 def test_a_kernel_without_float32_has_its_claim_named() -> None:
