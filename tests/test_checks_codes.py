@@ -11,9 +11,10 @@ import torch
 
 from harness.checks.judgement import Judgement, Target
 from harness.checks.sentence import judge
+from harness.checks.wording import element_text
 from harness.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT32, FLOAT64, Format
 from harness.numbers import Answer
-from harness.numbers.number import UNSPECIFIED
+from harness.numbers.number import NAN, NINF, PINF, UNSPECIFIED
 
 INT8 = Target("code", None, FLOAT32, clamp=(-127, 127))
 
@@ -50,6 +51,27 @@ def judged(got: float, value: float, t: float = 0.0, target: Target = INT8, may:
 )
 def test_integer_codes(value: float, t: float, right: set[int]) -> None:
     assert {code for code in range(-128, 128) if bool(judged(code, value, t).right)} == right
+
+
+@pytest.mark.parametrize("may", [NAN, NAN | PINF])
+def test_where_nan_may_be_held_any_code_is_right(may: int) -> None:
+    """As of 0/0, where a scale may have been flushed."""
+    found = judged(0.0, math.inf, may=may)
+    assert bool(found.right) and bool(found.unspecified) and not bool(found.decisive)
+
+
+@pytest.mark.parametrize("clamp", [(-127, 127), (-128, 127), (0, 255)])
+def test_where_an_infinity_may_be_held_the_clamp_is_right(clamp: tuple[int, int]) -> None:
+    for flag, code in ((NINF, clamp[0]), (PINF, clamp[1])):
+        target = Target("code", None, FLOAT32, clamp=clamp)
+        right = {c for c in range(-130, 260) if bool(judged(c, 5.0, 0.0, target, flag).right)}
+        assert right == {5, code}
+        text = element_text("q", (0,), 9.0, judged(9.0, 5.0, 0.0, target, flag), None)
+        assert text.endswith(f"right: 5 or {code}")
+
+
+def test_without_a_clamp_infinities_have_no_code() -> None:
+    assert bool(judged(17.0, 5.0, 0.0, Target("code", None, FLOAT32), PINF).unspecified)
 
 
 def test_nan_has_no_integer_code() -> None:

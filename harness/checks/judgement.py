@@ -41,7 +41,7 @@ class Judgement:
     right, lo and hi (the range of right finite answers, float64), ratio (|got - exact| over the allowed
     error), allowed (that error), value (the exact value, rounded to float64), t, may (flags of other right
     answers), unspecified (an overflow left the answer open), unbounded (t is infinite, or the oracle lost),
-    decisive (a zero in its place would be wrong). largest: the answer that an overflow gives. candidates,
+    decisive (a zero in its place would be wrong). extremes: the answers that overflows below and above give. candidates,
     [its shape, k]: of a choice, the right
     indices.
     """
@@ -57,7 +57,7 @@ class Judgement:
     unspecified: torch.Tensor
     unbounded: torch.Tensor
     decisive: torch.Tensor
-    largest: float = torch.inf
+    extremes: tuple[float, float] = (-torch.inf, torch.inf)
     candidates: torch.Tensor | None = None
 
     @property
@@ -79,7 +79,7 @@ class Judgement:
         """Mask of right answers among other values of the same output."""
         if self.candidates is not None:
             return chosen(got, self.candidates)
-        return accepts(got, self.lo, self.hi, self.may, self.largest)
+        return accepts(got, self.lo, self.hi, self.may, self.extremes)
 
 
 class Ordinary(Judgement):
@@ -94,7 +94,7 @@ class Ordinary(Judgement):
 
     def __init__(self, got: torch.Tensor, answer: Answer, target: Target, fmt: Format) -> None:
         largest = fmt.max if target.saturate else torch.inf
-        self.__dict__.update(value=answer.value, t=answer.t, may=answer.may, largest=largest)
+        self.__dict__.update(value=answer.value, t=answer.t, may=answer.may, extremes=(-largest, largest))
         self.__dict__.update(got=got, fmt=fmt, rounds=target.rounds)
 
     @functools.cached_property
@@ -239,8 +239,8 @@ class Joined(Judgement):
         return field
 
     @property
-    def largest(self) -> float:
-        return self.parts[0].largest
+    def extremes(self) -> tuple[float, float]:
+        return self.parts[0].extremes
 
     @property
     def right_everywhere(self) -> bool:
@@ -265,13 +265,13 @@ _WORKED_OUT = _FIELDS - {"right", "candidates"} | {"only_zero", "largest_ratio"}
 
 
 def accepts(
-    got: torch.Tensor, lo: torch.Tensor, hi: torch.Tensor, may: torch.Tensor, largest: float
+    got: torch.Tensor, lo: torch.Tensor, hi: torch.Tensor, may: torch.Tensor, extremes: tuple[float, float]
 ) -> torch.Tensor:
     """Mask of right answers: within [lo, hi] (NaN where those are NaN), or one that a flag adds."""
     right = ((lo <= got) & (got <= hi)) | (torch.isnan(lo) & torch.isnan(got))
     if bool((may != 0).any()):
-        right |= ((may & PINF) != 0) & (got == largest)
-        right |= ((may & NINF) != 0) & (got == -largest)
+        right |= ((may & PINF) != 0) & (got == extremes[1])
+        right |= ((may & NINF) != 0) & (got == extremes[0])
         right |= ((may & NAN) != 0) & torch.isnan(got)
         right |= (may & (UNSPECIFIED | LOST)) != 0
     return right

@@ -3,7 +3,7 @@
     rnd(exact - t) <= got <= rnd(exact + t)
 
 Rounding is monotone, so that the sentence also covers overflow, saturation, subnormals, fp8 and integer codes
-(of NaN, which no integer is the rounding of, any code is right, and counted as unspecified). Where the
+(of NaN, which no integer is the rounding of, any code is right, and counted as unspecified; of infinities the clamp). Where the
 output has the accumulator's format there is no final rounding and it is the interval itself. Overflow adds
 answers by flags (see :mod:`harness.numbers.number`); an element that the oracle does not know is left open,
 and counted as unbounded. Comparisons are written so that NaN lands in wrong.
@@ -20,7 +20,7 @@ from harness.numbers import Answer
 from harness.numbers.double import Double
 from harness.numbers.double_backend import DoubleDouble
 from harness.numbers.double_rounding import downward, ends, round_double, to_odd, upward
-from harness.numbers.number import LOST, SPANNED, UNSPECIFIED
+from harness.numbers.number import LOST, NAN, NINF, PINF, SPANNED, UNSPECIFIED
 
 _OTHERS = 0xFF ^ SPANNED
 """Flags that add answers."""
@@ -45,11 +45,14 @@ def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
         may = torch.from_numpy(np.array(answer.may, dtype=np.uint8).reshape(answer.value.shape))
     if target.kind == "exact":
         lo, hi, t, may = value, value, torch.zeros_like(value), may & LOST
-    if target.kind == "code" and target.fmt is None:
-        may = torch.where(torch.isnan(value), may | UNSPECIFIED, may)
     largest = target.fmt.max if target.saturate and target.fmt is not None else torch.inf
+    extremes = (-largest, largest)
+    if target.kind == "code" and target.fmt is None:
+        extremes = target.clamp or extremes
+        without = NAN if target.clamp else NAN | PINF | NINF
+        may = torch.where(torch.isnan(value) | ((may & without) != 0), may | UNSPECIFIED, may)
     lost = (may & LOST) != 0
-    right = accepts(got, lo, hi, may, largest)
+    right = accepts(got, lo, hi, may, extremes)
     allowed = _allowed(value, t, target)
     ratio = _ratio(got - value - low_word, got, value, allowed, right, target)
     ratio = torch.where(right & ~((lo <= got) & (got <= hi)), 0.0, ratio)
@@ -64,8 +67,8 @@ def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
         may=may,
         unspecified=(((may & UNSPECIFIED) != 0) | (((may & _OTHERS) != 0) & ~torch.isnan(value))) & ~lost,
         unbounded=torch.isinf(t) | lost,
-        decisive=~accepts(torch.zeros_like(got), lo, hi, may, largest),
-        largest=largest,
+        decisive=~accepts(torch.zeros_like(got), lo, hi, may, extremes),
+        extremes=extremes,
     )
 
 

@@ -40,7 +40,8 @@ def right_answers(judgement: Judgement, element: tuple[int, ...], fmt: Format | 
     plain = [shown(end) for end in (lo, hi)]
     answers = ["NaN"] if math.isnan(lo) else [plain[0] if lo == hi else " to ".join(plain)]
     may = int(judgement.may[element])
-    for flag, text in ((PINF, "inf"), (NINF, "-inf"), (NAN, "NaN")):
+    below, above = judgement.extremes
+    for flag, text in ((PINF, shown(above)), (NINF, shown(below)), (NAN, "NaN")):
         if may & flag and text not in answers:
             answers.append(text)
     return " or ".join(answers)
