@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -120,7 +122,7 @@ def check(
             searches.append(
                 FormatSearch(subject, fmt, seed + _place(fmt), examples, share, progress, shrink, known)
             )
-            searches[-1].run()
+            searches[-1].run(before=None if searches[1:] else _narrowest(wanted))
         if shrink:
             explain(searches)
     except DeviceLost as gone:
@@ -191,6 +193,11 @@ def _tried(subject: Subject, case: Case, *, thorough: bool) -> Trial:
         raise
 
 
+def _narrowest(wanted: Sequence[Format | str]) -> Format | str:
+    """The format of the fewest digits; an integer dtype has more than any."""
+    return min(wanted, key=lambda fmt: fmt.precision if isinstance(fmt, Format) else math.inf)
+
+
 class FormatSearch:
     """The search of one format: covering cases, then drawn ones, until a failure, which is then reduced.
 
@@ -223,9 +230,17 @@ class FormatSearch:
         self.findings: list[Finding] = []
         self.failing: list[Trial] = []
 
-    def run(self) -> None:
-        """Search until the situations are done, the time is spent, or a failure is found and reduced."""
+    def run(self, before: Format | str | None = None) -> None:
+        """Search until the situations are done, the time is spent, or a failure is found and reduced.
+
+        before: a format in which the function is called first, unjudged, if it is another one: what a function
+        keeps of its first call, as a buffer of the narrowest dtype, must do for all.
+        """
         check_definition(self.subject, [case for _, case in islice(self._cases(self.examples), FIRST)])
+        if before not in (None, self.fmt):
+            with contextlib.suppress(HarnessError):
+                case = next(cover(self.subject.contract, before, self.subject.domain, self.seed))
+                _tried(self.subject, case, thorough=False)
         failing = (
             self._hung()
             or self._far()

@@ -217,3 +217,27 @@ def sum_changes_default_dtype(x, dim):
     """Leaves torch's default dtype at float16."""
     torch.set_default_dtype(torch.float16)
     return (torch.ones(()) * x.half()).sum(dim).to(x.dtype)
+
+
+_PLANS: dict = {}
+
+
+@wrong(references.mean, "layout", "accuracy", "special values", "surroundings", smallest=None)
+def mean_planned_by_shape(x, dim):
+    """Whether a tensor is contiguous is remembered by its shape, from the first call on."""
+    plain = _PLANS.setdefault((tuple(x.shape), dim, x.dtype), x.is_contiguous())
+    if plain and x.numel():
+        x = torch.as_strided(x, x.shape, torch.empty(x.shape, device="meta").stride())
+    return x.double().mean(dim).to(x.dtype)
+
+
+_SCRATCH: dict = {}
+
+
+@wrong(references.sum, "accuracy", "special values", "dtype", smallest=None, formats=("float32", "bfloat16"))
+def sum_in_scratch_of_the_first_dtype(x, dim):
+    """Two partial sums, kept in a buffer that the first call has made in its dtype."""
+    dtype = _SCRATCH.setdefault("dtype", x.dtype)
+    half = x.shape[dim] // 2
+    parts = x.double().tensor_split([half], dim)
+    return (parts[0].sum(dim).to(dtype).double() + parts[1].sum(dim).to(dtype).double()).to(x.dtype)
