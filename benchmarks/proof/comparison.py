@@ -32,6 +32,10 @@ ERRORS_OF_ERRORS, UNDERFLOWS = 2.0**-30, 8 * FLOAT64.eta
 """What float64 may lose of an allowed error: a share of it and, as every operation that may underflow is allowed a
 whole eta and errs by half of one, some of those."""
 
+FEW_DIGITS = 2.0**40 * FLOAT64.tiny
+"""Allowed errors below this may be subnormal numbers times a factor, as a mean's error over a small deviation: they
+have fewer digits than ERRORS_OF_ERRORS asks for, and only their values are compared."""
+
 
 class Values(Multiprecision):
     """mpmath numbers whose magnitudes, which allowed errors are made of, are floats: of those few digits are asked."""
@@ -118,7 +122,7 @@ def _count(found: Found, answer: Answer, exact: np.ndarray, allowed: np.ndarray,
         ratio = 0.0 if may & _kind(right) else _ratio(h, l, t if spanned else t * share, right)
         found.largest = max(found.largest, 0.0 if spanned else ratio)
         enough = t * (1 + ERRORS_OF_ERRORS) + UNDERFLOWS
-        short = math.isfinite(h) and not spanned and enough < least < math.inf
+        short = math.isfinite(h) and not spanned and max(enough, FEW_DIGITS) < least < math.inf
         if short or not ratio <= 1:
             found.outside += 1
             value, error = (
