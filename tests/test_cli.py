@@ -281,11 +281,11 @@ def test_a_declared_subject_needs_no_contract(capsys: pytest.CaptureFixture[str]
 
 
 def test_what_is_given_takes_the_place_of_what_is_declared(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("--claims", "exp=scaled", "--domain", "ndim=1", "--domain", "finite=true")
+    words = ("--claims", "exp=scaled", "--domain", "ndim=2", "--domain", "finite=true")
     assert harness_("check", "k.py:declared", *QUICK, *words) == 0
     out = capsys.readouterr().out
     assert "claims: {'exp': 'scaled'}" in out
-    assert "ndim=(1, 1)" in out and "finite=True" in out
+    assert "ndim=(2, 2)" in out and "finite=True" in out
     assert "float32: PASS" in out
 
 
