@@ -177,7 +177,10 @@ def test_another_handler_of_sigint_stays_in_force() -> None:
 
 
 def test_a_device_that_is_lost_ends_the_search_with_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fault of an earlier launch, that only our own next call shows: what was found so far is kept."""
+    """The fault of an earlier launch, that only our own next call shows: what was found so far is kept.
+
+    The first of three launches is the one in the narrowest format, which nobody judges.
+    """
     module = importlib.import_module("harness.search.check")
 
     cases: list[Any] = []
@@ -198,7 +201,7 @@ def test_a_device_that_is_lost_ends_the_search_with_a_crash(monkeypatch: pytest.
     (found,) = verdict.findings
     assert (found.check, verdict.outcome, found.case) == ("crashes", "ERROR", cases[-1])
     assert found.message == "the CUDA context broke: CUDA error: an illegal memory access was encountered"
-    assert list(verdict.tallies) == ["float32"] and verdict.tallies["float32"].launches == 2
+    assert list(verdict.tallies) == ["float32"] and verdict.tallies["float32"].launches == 1
 
 
 def zero_beyond_65536(x: torch.Tensor, dim: int) -> torch.Tensor:

@@ -31,8 +31,8 @@ _LENGTHS = (
 )
 """Lengths of the main axis, ascending, so that they shrink one after the other; empty axes last."""
 
-_LONGER: tuple[Sequence[int], ...] = ((0,), range(700), range(0, 3000, 8))
-"""What every other length is longer by, so that any rest of the width of a vector load or an unrolled loop is met."""
+_LONGER: tuple[Sequence[int], ...] = ((0,), range(400), range(0, 1200, 8))
+"""What two of three lengths are longer by, so that any rest of the width of a vector load or an unrolled loop is met."""
 
 _ROWS = (1, 2, 3, 5, 8, 16, 24, 0, 64)
 """Numbers of situations, simplest first."""
