@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import io
 import os
@@ -39,7 +38,12 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a verdict holds more than ASCII, and file names anything
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    try:
+        sys.stderr.flush()
+    except OSError:  # nobody reads it
+        _silence(2)
+    sys.exit(status)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -84,14 +88,25 @@ def _flushed(status: int) -> int:
 
 
 def _silenced(status: int) -> int:
-    """The status; what is left to print goes nowhere, since Python tries again when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    """The status; what is left to print goes nowhere."""
+    _silence(1)
     return status
 
 
+def _silence(stream: int) -> None:
+    """Let a file descriptor lead nowhere, since Python tries to print what is left again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+
+
 def _say(line: str) -> None:
-    with contextlib.suppress(OSError):  # nobody may read it
-        print(f"harness: {line}", file=sys.stderr)
+    _print_error(f"harness: {line}\n")
+
+
+def _print_error(text: str) -> None:
+    try:
+        print(text, file=sys.stderr, end="", flush=True)
+    except OSError:  # nobody reads it
+        _silence(2)
 
 
 def _complain(message: str) -> int:
@@ -103,8 +118,7 @@ def _unexpected(message: str, trace: str, debug: bool) -> int:
     """Say an error of ours in one line, and where its traceback is."""
     line = message.partition("\n")[0]
     if debug:
-        with contextlib.suppress(OSError):
-            print(trace, file=sys.stderr, end="")
+        _print_error(trace)
         return _complain(f"internal error: {line}")
     if not trace:
         return _complain(f"internal error: {line}")
