@@ -118,6 +118,7 @@ class _Bench:
         self.owners = [situation_of(self.contract, case, output) for output in self.contract.outputs]
         self.turn = int(case.digest, 16)
         self.copied: list[torch.Tensor] | None = None
+        self.copied_first = False
 
     def run(self, thorough: bool) -> Trial:
         with self._timed("inputs"):
@@ -125,7 +126,8 @@ class _Bench:
             self.trial.exact = self.inputs.exact
             self.before = {name: Before.of(block) for name, block in self.inputs.blocks.items()}
         self.trial.tally.launches = 1
-        if thorough and self.turn % 2:
+        self.copied_first = thorough and self.turn % 2 == 1
+        if self.copied_first:
             # What a function keeps of contiguous tensors, as a plan by their shapes, is then met by the views.
             self._contiguous()
             if self.trial.failures or self.trial.tally.declined:
@@ -442,7 +444,7 @@ class _Bench:
             moved = ~same_bits(a, b)
             serious = moved & self._serious(i, a, b)
             if bool(serious.any()):
-                turn = "before" if self.turn % 2 else "after"
+                turn = "before" if self.copied_first else "after"
                 after = f"for contiguous copies, {turn} the same values in another layout ({self._layouts()})"
                 self.trial.failures.append(self._differing("layout", after, i, serious, b))
                 return

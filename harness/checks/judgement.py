@@ -41,9 +41,8 @@ class Judgement:
     right, lo and hi (the range of right finite answers, float64), ratio (|got - exact| over the allowed
     error), allowed (that error), value (the exact value, rounded to float64), t, may (flags of other right
     answers), unspecified (an overflow left the answer open), unbounded (t is infinite, or the oracle lost),
-    decisive (a zero in its place would be wrong). extremes: the answers that overflows below and above give. candidates,
-    [its shape, k]: of a choice, the right
-    indices.
+    decisive (a zero in its place would be wrong). extremes: the answers that overflows below and above give.
+    candidates, [its shape, k]: of a choice, the right indices.
     """
 
     right: torch.Tensor

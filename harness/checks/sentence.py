@@ -3,9 +3,9 @@
     rnd(exact - t) <= got <= rnd(exact + t)
 
 Rounding is monotone, so that the sentence also covers overflow, saturation, subnormals, fp8 and integer codes
-(of NaN, which no integer is the rounding of, any code is right, and counted as unspecified; of infinities the clamp). Where the
-output has the accumulator's format there is no final rounding and it is the interval itself. Overflow adds
-answers by flags (see :mod:`harness.numbers.number`); an element that the oracle does not know is left open,
+(of NaN, which no integer is the rounding of, any code is right, and counted as unspecified; of infinities the
+clamp). Where the output has the accumulator's format there is no final rounding and it is the interval itself.
+Overflow adds answers by flags (see :mod:`harness.numbers.number`); an element that the oracle does not know is left open,
 and counted as unbounded. Comparisons are written so that NaN lands in wrong.
 """
 

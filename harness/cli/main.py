@@ -64,9 +64,8 @@ def run(arguments: Sequence[str]) -> int:
     except InternalError as error:
         return _unexpected(str(error), error.traceback, "--debug" in arguments)
     except (SystemExit, Exception) as error:
-        cause = (
-            error.__context__ if isinstance(error, SystemExit) else error
-        )  # typer makes the one of the other
+        # typer makes a SystemExit of a closed pipe
+        cause = error.__context__ if isinstance(error, SystemExit) else error
         if isinstance(cause, BrokenPipeError):
             return _silenced(CLOSED_PIPE)
         if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:

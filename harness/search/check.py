@@ -51,8 +51,8 @@ COVERING = TURNING + 3
 CONFIRMING = 500
 """Situations that must be right under a claim before a verdict names it, at the least."""
 
-RESEMBLING = 16
-"""Launches of each format on which a mistake that explains the others is looked for, too."""
+OTHERS = 16
+"""Launches of each format that a mistake must explain beside the failures, where they are wrong."""
 
 MOST_DECLINED = 40
 """Cases declined for one and the same reason, as a format is, after which a search that launched none ends."""
@@ -369,9 +369,8 @@ class FormatSearch:
             self.report("shrinking")
             first = next(failure for failure in failing.failures if failure.check == check)
             same = [found.case for found in self.known if found.check == check]
-            self.findings.append(
-                finding(self.subject, first, failing.case)
-            )  # stands if a user ends the reduction
+            # This one stands if a user ends the reduction.
+            self.findings.append(finding(self.subject, first, failing.case))
             if check == "hangs" and same:
                 continue
             if check == "hangs":
@@ -394,12 +393,15 @@ class FormatSearch:
         return self._search(subject, Tally(), max(self.examples or 0, CONFIRMING))
 
     def others(self) -> Iterator[Trial]:
-        """Trials of other cases than those of this search, not thorough."""
+        """Trials of other cases than those of this search, not thorough, until one hangs."""
         cases = cover(self.subject.contract, self.fmt, self.subject.domain, self.seed + 1)
-        for case in islice(cases, RESEMBLING):
+        for case in islice(cases, OTHERS):
             if self.subject.device != "cpu" and lost():
                 return
-            yield run_trial(self.subject, case, thorough=False)
+            trial = run_trial(self.subject, case, thorough=False)
+            if any(failure.check == "hangs" for failure in trial.failures):
+                return
+            yield trial
 
     @property
     def share(self) -> float | None:

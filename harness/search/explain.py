@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 
 from harness import formats, oracle
 from harness.arithmetic import Arithmetic
+from harness.contention import Allowance
 from harness.search.wider import Wider
 from harness.trial import Subject, Trial
 
@@ -19,7 +19,7 @@ NUMERICAL = frozenset({"accuracy", "special values", "layout"})
 """Checks whose failures a looser claim may explain."""
 
 SECONDS = 30.0
-"""Time after which no further claim is tried."""
+"""Time after which no further claim is tried, without what other programs take."""
 
 
 def right_if(subject: Subject, failing: Sequence[Trial], search: Callable[[Subject], Trial | None]) -> str:
@@ -36,10 +36,10 @@ def right_if(subject: Subject, failing: Sequence[Trial], search: Callable[[Subje
         return ""
     wrong = list(failing)
     wider = Wider(subject)
-    deadline = time.monotonic() + SECONDS
+    allowance = Allowance(SECONDS)
     names = {oracle.dtype_under_test(subject.contract, trial.case) for trial in failing}
     for looser in _looser(subject, names):
-        if time.monotonic() > deadline:
+        if allowance.left() < 0:
             return ""
         if not _explains(subject, looser, wrong) or wider.refutes(looser, wrong):
             continue

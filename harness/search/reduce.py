@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +17,7 @@ from harness import simplify
 from harness.admission import objection
 from harness.case import Case, Recipe, grid, logical_values
 from harness.checks.failure import Failure
+from harness.contention import Allowance
 from harness.contracts import Choice, Contract, Dim
 from harness.errors import HarnessError
 from harness.formats import Format, format_of, from_hex, is_integer, round_to, to_hex
@@ -62,7 +62,7 @@ class Reduction:
     hung: int = 0
     passed: int = 0
     seen: set[str] = field(default_factory=set)
-    deadline: float = math.inf
+    allowance: Allowance | None = None
 
     @property
     def failure(self) -> Failure:
@@ -72,7 +72,8 @@ class Reduction:
 
     @property
     def spent(self) -> bool:
-        return self.trials >= MOST_TRIALS or self.hung >= MOST_HUNG or time.monotonic() > self.deadline
+        late = self.allowance is not None and self.allowance.left() < 0
+        return late or self.trials >= MOST_TRIALS or self.hung >= MOST_HUNG
 
     def attempt(self, case: Case) -> bool:
         """Whether a case of the domain fails the same check; if so it becomes the smallest."""
@@ -102,7 +103,7 @@ def reduced(
 ) -> Reduction:
     """Reduce a failing trial for one of its checks. hints: cases as small as can be, if they fail it too."""
     seen = {trial.case.digest}
-    state = Reduction(subject, check, trial, trial, seen=seen, deadline=time.monotonic() + seconds)
+    state = Reduction(subject, check, trial, trial, seen=seen, allowance=Allowance(seconds))
     if check == "hangs":
         hints = [*hints, *_smallest(subject.contract, trial.case)]
     improved = not any(state.attempt(case) for case in hints)

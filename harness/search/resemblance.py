@@ -7,7 +7,6 @@ by the same bounds: on the inputs found so far, and on more.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
@@ -16,6 +15,7 @@ import torch
 
 from harness import formats, oracle
 from harness.case import Case
+from harness.contention import Allowance
 from harness.errors import HarnessError
 from harness.formats import Mode
 from harness.search.explain import NUMERICAL
@@ -26,7 +26,7 @@ RESEMBLING = NUMERICAL | {"surroundings"}
 """Checks whose failures a mistake may explain: one that reads outside a tensor reads what surrounds it."""
 
 SECONDS = 10.0
-"""Time after which nothing more is suspected."""
+"""Time after which nothing more is suspected, without what other programs take."""
 
 FEWEST = 3
 """Wrong launches that a suspect must explain before it is named, the smallest input among them."""
@@ -59,13 +59,13 @@ def looks_like(
     """
     if not failing or any(failure.check not in RESEMBLING for trial in failing for failure in trial.failures):
         return ""
-    deadline = time.monotonic() + SECONDS
+    allowance = Allowance(SECONDS)
     left = list(guesses)
     within: dict[str, set[Case]] = {guess.words: set() for guess in left}
     smallest_first = sorted(failing, key=lambda trial: sum(tensor.numel() for tensor in trial.exact.values()))
     for trials in (lambda: smallest_first, more):
         for trial in trials():
-            if time.monotonic() > deadline or not left:
+            if allowance.left() < 0 or not left:
                 break
             if not trial.judgements:
                 continue
