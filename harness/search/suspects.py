@@ -7,21 +7,29 @@ storage had been read in order. None of this knows a contract by name: suspects 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from harness import formats, oracle
-from harness.case import Case, materialise
+from harness import formats
 from harness.contracts import Choice, Contract, Dim
-from harness.shapes import AxisLabel, names, resized
+from harness.search.changes import (
+    Change,
+    contiguous,
+    dense_last,
+    strides_of,
+    unchanged,
+    with_exchanged,
+    with_fill,
+    with_scalar,
+    with_strides,
+    with_tensor,
+    with_zeros_behind,
+)
+from harness.shapes import names
 from harness.trial import Subject
-
-Exact = Mapping[str, "torch.Tensor | None"]
-Changed = tuple[Case, dict[str, "torch.Tensor | None"]]
-Change = Callable[[Contract, Case, Exact], "Changed | None"]
 
 BLOCKS = (1024, 512, 256, 128, 64, 32, 16, 8, 4)
 """Lengths of blocks by which kernels divide a row."""
@@ -31,9 +39,11 @@ NARROW = ("bfloat16", "float16")
 
 @dataclass(frozen=True)
 class Suspect:
-    """A mistake: words, after "as if"; change: the launch whose right answer a kernel gives that makes it, None where
-    it changes nothing; undone: what was returned, with the mistake undone; always: a kernel that makes it makes it
-    whatever the sizes, scalars and strides are."""
+    """A mistake.
+
+    words: what the answer looks like, after "as if"; change: of the launch (:mod:`harness.search.changes`); undone: what
+    was returned, with the mistake undone; always: a kernel that makes it makes it whatever sizes, scalars and strides are.
+    """
 
     words: str
     change: Change
@@ -54,17 +64,17 @@ def suspects(subject: Subject) -> Iterator[Suspect]:
     yield from _other_scalars(contract)
     for name, spec in contract.tensors.items():
         if spec.optional:
-            yield Suspect(f"{name} were left out", _with(name, lambda _: None))
+            yield Suspect(f"{name} were left out", with_tensor(name, lambda _: None))
     yield from _exchanged(contract, floating)
     returned = " and ".join(output.name for output in contract.outputs)
-    yield Suspect(f"{returned} were transposed", _same, _transposed)
-    yield Suspect(f"{returned} were negated", _same, torch.neg)
+    yield Suspect(f"{returned} were transposed", unchanged, _transposed)
+    yield Suspect(f"{returned} were negated", unchanged, torch.neg)
     for name in floating:
-        yield Suspect(f"{name} were contiguous, whatever its strides", _in_storage(name, _contiguous))
-        yield Suspect(f"the last stride of {name} were 1", _in_storage(name, _dense_last))
+        yield Suspect(f"{name} were contiguous, whatever its strides", with_strides(name, contiguous))
+        yield Suspect(f"the last stride of {name} were 1", with_strides(name, dense_last))
         for other in floating:
             if other != name:
-                yield Suspect(f"{name} had the strides of {other}", _in_storage(name, _strides_of(other)))
+                yield Suspect(f"{name} had the strides of {other}", with_strides(name, strides_of(other)))
     for name in floating:
         yield from _special_values(name)
     for name in floating:
@@ -74,7 +84,7 @@ def suspects(subject: Subject) -> Iterator[Suspect]:
     for name in floating:
         for narrow in NARROW:
             yield Suspect(
-                f"{name} were rounded to {narrow} first", _with(name, _rounded_to(narrow)), always=True
+                f"{name} were rounded to {narrow} first", with_tensor(name, _rounded_to(narrow)), always=True
             )
 
 
@@ -82,23 +92,15 @@ def _other_scalars(contract: Contract) -> Iterator[Suspect]:
     """Each scalar another one of its values, the last axis, or 0 or 1."""
     for name, spec in contract.scalars.items():
         if isinstance(spec, Dim):
-            yield Suspect(f"{name} were the last axis", _with_scalar(name, _always(-1)))
-            yield Suspect(f"{name} were the first axis", _with_scalar(name, _always(0)))
+            yield Suspect(f"{name} were the last axis", with_scalar(name, _always(-1)))
+            yield Suspect(f"{name} were the first axis", with_scalar(name, _always(0)))
             yield from _one_beside(name)
         elif isinstance(spec, Choice):
-            numbers = [
-                value
-                for value in spec.values
-                if isinstance(value, int | float) and not isinstance(value, bool)
-            ]
-            plain = (
-                [float(value) if isinstance(numbers[0], float) else value for value in (0, 1)]
-                if numbers
-                else []
-            )
+            kinds = {type(value) for value in spec.values}
+            plain = (0.0, 1.0) if float in kinds else (0, 1) if int in kinds else ()
             for value in dict.fromkeys([*plain, *spec.values]):
-                yield Suspect(f"{name} were {value!r}", _with_scalar(name, _always(value)))
-            if any(isinstance(value, int) for value in numbers):
+                yield Suspect(f"{name} were {value!r}", with_scalar(name, _always(value)))
+            if int in kinds:
                 yield from _one_beside(name)
 
 
@@ -107,36 +109,22 @@ def _always(value: Any) -> Callable[[Any], Any]:
 
 
 def _one_beside(name: str) -> Iterator[Suspect]:
-    yield Suspect(f"{name} were one more", _with_scalar(name, lambda value: _moved(value, 1)))
-    yield Suspect(f"{name} were one less", _with_scalar(name, lambda value: _moved(value, -1)))
+    yield Suspect(f"{name} were one more", with_scalar(name, lambda value: _moved(value, 1)))
+    yield Suspect(f"{name} were one less", with_scalar(name, lambda value: _moved(value, -1)))
 
 
 def _moved(value: Any, by: int) -> Any:
     return value + by if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _exchanged(contract: Contract, names_: list[str]) -> Iterator[Suspect]:
+def _exchanged(contract: Contract, tensors: list[str]) -> Iterator[Suspect]:
     """Tensors of one written shape for each other, and matrices for their transposes."""
-    for i, first in enumerate(names_):
-        for second in names_[i + 1 :]:
+    for i, first in enumerate(tensors):
+        for second in tensors[i + 1 :]:
             if contract.tensors[first].shape == contract.tensors[second].shape:
-                yield Suspect(f"{first} and {second} were exchanged", _exchange(first, second))
-    for name in names_:
-        yield Suspect(f"{name} were transposed", _with(name, _transposed))
-
-
-def _exchange(first: str, second: str) -> Change:
-    def change(contract: Contract, case: Case, exact: Exact) -> Changed | None:
-        a, b = exact.get(first), exact.get(second)
-        if a is None or b is None or a.shape != b.shape:
-            return None
-        return case, {**exact, first: b, second: a}
-
-    return change
-
-
-def _same(contract: Contract, case: Case, exact: Exact) -> Changed:
-    return case, dict(exact)
+                yield Suspect(f"{first} and {second} were exchanged", with_exchanged(first, second))
+    for name in tensors:
+        yield Suspect(f"{name} were transposed", with_tensor(name, _transposed))
 
 
 def _transposed(x: torch.Tensor) -> torch.Tensor:
@@ -145,10 +133,14 @@ def _transposed(x: torch.Tensor) -> torch.Tensor:
 
 def _special_values(name: str) -> Iterator[Suspect]:
     for fill in (0.0, -math.inf, math.inf):
-        yield Suspect(f"NaN in {name} were {fill:g}", _with(name, _where(torch.isnan, fill)), always=True)
-    yield Suspect(f"infinities in {name} were 0", _with(name, _where(torch.isinf, 0.0)), always=True)
-    yield Suspect(f"infinities in {name} were NaN", _with(name, _where(torch.isinf, math.nan)), always=True)
-    yield Suspect(f"{name} were never negative", _with(name, torch.abs), always=True)
+        yield Suspect(
+            f"NaN in {name} were {fill:g}", with_tensor(name, _where(torch.isnan, fill)), always=True
+        )
+    yield Suspect(f"infinities in {name} were 0", with_tensor(name, _where(torch.isinf, 0.0)), always=True)
+    yield Suspect(
+        f"infinities in {name} were NaN", with_tensor(name, _where(torch.isinf, math.nan)), always=True
+    )
+    yield Suspect(f"{name} were never negative", with_tensor(name, torch.abs), always=True)
 
 
 def _where(
@@ -172,14 +164,6 @@ def _words_within_rows(contract: Contract, name: str) -> list[str]:
     ]
 
 
-def _axis(contract: Contract, case: Case, name: str, word: str) -> int | None:
-    """The last axis of a tensor that has this size and lies within rows."""
-    axes = contract.axes(contract.tensors[name].shape, case.sizes, case.scalars)
-    rows = {axis.label for axis in contract.row_labels(case.sizes, case.scalars)}
-    found = [at for at, axis in enumerate(axes) if axis.label[0] == word and axis.label not in rows]
-    return found[-1] if found else None
-
-
 def _named(contract: Contract, word: str) -> str:
     """An axis of a row in words: of a pack, the one that a scalar names, or the last."""
     if not word.startswith("*"):
@@ -193,19 +177,19 @@ def _shortened(contract: Contract, name: str, word: str) -> Iterator[Suspect]:
     for fill in (0.0, -math.inf, math.inf):
         is_ = f"were {fill:g}"
         yield Suspect(
-            f"the last element of {name} {where} {is_}", _ended(name, word, lambda n: (n - 1, n), fill)
+            f"the last element of {name} {where} {is_}", with_fill(name, word, lambda n: (n - 1, n), fill)
         )
         yield Suspect(
-            f"the first element of {name} {where} {is_}", _ended(name, word, lambda n: (0, 1), fill)
+            f"the first element of {name} {where} {is_}", with_fill(name, word, lambda n: (0, 1), fill)
         )
         for block in BLOCKS:
             yield Suspect(
                 f"the elements of {name} {where} after its last {block} in whole {is_}",
-                _ended(name, word, _after_whole(block), fill),
+                with_fill(name, word, _after_whole(block), fill),
             )
             yield Suspect(
                 f"the elements of {name} {where} after its first {block} {is_}",
-                _ended(name, word, _after(block), fill),
+                with_fill(name, word, _after(block), fill),
             )
 
 
@@ -217,127 +201,22 @@ def _after(block: int) -> Callable[[int], tuple[int, int]]:
     return lambda n: (block, n)
 
 
-def _ended(name: str, word: str, span: Callable[[int], tuple[int, int]], fill: float) -> Change:
-    def change(contract: Contract, case: Case, exact: Exact) -> Changed | None:
-        x, axis = exact.get(name), _axis(contract, case, name, word)
-        if x is None or axis is None:
-            return None
-        start, stop = span(x.shape[axis])
-        if not 0 <= start < stop <= x.shape[axis]:
-            return None
-        x = x.clone()
-        x.narrow(axis, start, stop - start).fill_(fill)
-        return case, {**exact, name: x}
-
-    return change
-
-
 def _padded(contract: Contract, name: str, word: str) -> Iterator[Suspect]:
     """Rows that are longer, filled up with 0 to whole blocks or a power of two."""
     where = f"{name} were filled up with 0 along {_named(contract, word)}"
     yield Suspect(
-        f"{name} had one 0 more along {_named(contract, word)}", _longer(name, word, lambda n: n + 1)
+        f"{name} had one 0 more along {_named(contract, word)}",
+        with_zeros_behind(name, word, lambda n: n + 1),
     )
     yield Suspect(
-        f"{where} to a power of two", _longer(name, word, lambda n: 1 << max(n - 1, 0).bit_length())
+        f"{where} to a power of two", with_zeros_behind(name, word, lambda n: 1 << max(n - 1, 0).bit_length())
     )
     for block in reversed(BLOCKS):
         yield Suspect(
             f"{where} to whole blocks of {block}",
-            _longer(name, word, _whole(block)),
+            with_zeros_behind(name, word, _whole(block)),
         )
 
 
 def _whole(block: int) -> Callable[[int], int]:
     return lambda n: -(-n // block) * block
-
-
-def _longer(name: str, word: str, length: Callable[[int], int]) -> Change:
-    def change(contract: Contract, case: Case, exact: Exact) -> Changed | None:
-        x, axis = exact.get(name), _axis(contract, case, name, word)
-        if x is None or axis is None or word not in case.sizes:
-            return None
-        label = contract.axes(contract.tensors[name].shape, case.sizes, case.scalars)[axis].label
-        n = length(x.shape[axis])
-        if n == x.shape[axis]:
-            return None
-        found = {
-            other: None if values is None else _grown(contract, case, other, values, label, n)
-            for other, values in exact.items()
-        }
-        return replace(case, sizes=resized(case.sizes, {label: n})), found
-
-    return change
-
-
-def _grown(
-    contract: Contract, case: Case, name: str, values: torch.Tensor, label: AxisLabel, n: int
-) -> torch.Tensor:
-    """A tensor with zeros behind, along the axes of this label."""
-    for at, axis in enumerate(contract.axes(contract.tensors[name].shape, case.sizes, case.scalars)):
-        if axis.label == label:
-            more = (*values.shape[:at], n - values.shape[at], *values.shape[at + 1 :])
-            values = torch.cat([values, values.new_zeros(more)], at)
-    return values
-
-
-def _with(name: str, change_one: Callable[[torch.Tensor], torch.Tensor | None]) -> Change:
-    """A tensor made another one of its shape, or left out."""
-
-    def change(contract: Contract, case: Case, exact: Exact) -> Changed | None:
-        x = exact.get(name)
-        if x is None:
-            return None
-        other = change_one(x)
-        if other is not None and torch.equal(other.nan_to_num(nan=-7.0), x.nan_to_num(nan=-7.0)):
-            return None
-        return case, {**exact, name: other}
-
-    return change
-
-
-def _with_scalar(name: str, other: Callable[[Any], Any]) -> Change:
-    def change(contract: Contract, case: Case, exact: Exact) -> Changed | None:
-        if name not in case.scalars:
-            return None
-        held, value = case.scalars[name], other(case.scalars[name])
-        if type(value) is type(held) and value == held:
-            return None
-        return replace(case, scalars={**case.scalars, name: value}), dict(exact)
-
-    return change
-
-
-Views = Mapping[str, torch.Tensor]
-Strides = Callable[[str, Views], "tuple[int, ...]"]
-
-
-def _in_storage(name: str, strides: Strides) -> Change:
-    """A tensor read with other strides than its own, from its first element."""
-
-    def change(contract: Contract, case: Case, exact: Exact) -> Changed | None:
-        if exact.get(name) is None:
-            return None
-        blocks = materialise(contract, case, device="cpu", guard_fill="nan").blocks
-        view = blocks[name].view
-        assumed = strides(name, {other: block.view for other, block in blocks.items()})
-        if assumed == view.stride() or len(assumed) != view.ndim or view.numel() == 0:
-            return None
-        span = sum((n - 1) * stride for n, stride in zip(view.shape, assumed, strict=True))
-        if view.storage_offset() + span >= view.untyped_storage().nbytes() // view.element_size():
-            return None
-        return case, {**exact, name: oracle.decoded(view.as_strided(view.shape, assumed))}
-
-    return change
-
-
-def _contiguous(name: str, views: Views) -> tuple[int, ...]:
-    return torch.empty(views[name].shape, device="meta").stride()
-
-
-def _dense_last(name: str, views: Views) -> tuple[int, ...]:
-    return (*views[name].stride()[:-1], 1) if views[name].ndim else ()
-
-
-def _strides_of(other: str) -> Strides:
-    return lambda name, views: views[other].stride() if other in views else ()
