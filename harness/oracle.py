@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -22,7 +21,7 @@ from harness.arithmetic import Arithmetic
 from harness.case import Case, situation_of
 from harness.checks.judgement import Joined, Judgement, Later, Ordinary, Target
 from harness.checks.sentence import judge
-from harness.contracts import Contract, Output, SpecialRow, written
+from harness.contracts import Contract, written
 from harness.errors import HarnessError
 from harness.executors.origin import locate, short
 from harness.formats import Format
@@ -171,7 +170,7 @@ def judge_as(
     whole: list[tuple[int, ...] | None] = [
         None if target.kind == "choice" else shape for target, shape in zip(wanted, shapes, strict=True)
     ]
-    answers = _read(contract, call, model, whole, first_tier(model, terms(exact.values())))
+    answers = read_definition(contract, call, model, whole, first_tier(model, terms(exact.values())))
     return [
         judge(tensor, _beginning(answer, tensor), target)
         for tensor, answer, target in zip(got, answers, wanted, strict=True)
@@ -184,113 +183,6 @@ def _beginning(answer: Answer, like: torch.Tensor) -> Answer:
     return dataclasses.replace(answer, value=answer.value[part], t=answer.t[part], may=answer.may[part])
 
 
-def check_definition(
-    contract: Contract, arithmetic: Arithmetic, case: Case, exact: Mapping[str, torch.Tensor | None]
-) -> None:
-    """Raise HarnessError where the definition returns another shape than its contract declares.
-
-    Axes of length 1 do not count: reductions keep theirs.
-    """
-    contract = contract.at(case.sizes)
-    shapes = [contract.shape(output.shape, case.sizes, case.scalars) for output in contract.outputs]
-    answers = _unlaunched(contract, model_for(contract, arithmetic, case), case, exact)
-    for output, answer, shape in zip(contract.outputs, answers, shapes, strict=True):
-        returned = list(answer.value.shape)
-        if output.kind != "choice" and _long(returned) != _long(shape):
-            what = f"returned {output.name} of shape {returned}"
-            declared = f"{written(output.shape, case.scalars)!r}, here {list(shape)}"
-            raise HarnessError(
-                f"the definition of contract {contract.name} {what}, and the contract declares {declared}: "
-                "correct the one or the other"
-            )
-
-
-def check_rows(contract: Contract, case: Case, exact: Mapping[str, torch.Tensor | None]) -> None:
-    """Raise HarnessError where the definition gives a situation something else beside others than alone.
-
-    Situations are what a contract's ``rows`` says is independent: checks change all but one, and the oracle reads
-    one alone. Of the first and the last, by the float64 reading, whose radius is small beside float32's errors.
-    """
-    contract = contract.at(case.sizes)
-    model = Arithmetic().model(contract, formats.FLOAT32)
-    count = contract.situations(case.sizes, case.scalars)
-    beside = _unlaunched(contract, model, case, exact)
-    for number in (0, count - 1):
-        part = situation(contract, case, number, numbered=beside[0].numbered)
-        alone = _unlaunched(contract, model, case, exact, part)
-        for output, *answers in zip(contract.outputs, beside, alone, strict=True):
-            if output.kind != "choice" and part.has(output.shape):
-                shape = contract.shape(output.shape, case.sizes, case.scalars)
-                _check_alone(contract, *(_within(part, output, shape, answer) for answer in answers))
-
-
-def _within(part: Part, output: Output, shape: tuple[int, ...], answer: Answer) -> Answer:
-    """The elements of an answer that belong to a part, in a row; all of one that is of the part alone."""
-
-    def row(tensor: torch.Tensor) -> torch.Tensor:
-        whole = tensor.numel() == math.prod(shape)
-        return (part.of(output.shape, tensor.reshape(shape)) if whole else tensor).reshape(-1)
-
-    return dataclasses.replace(answer, value=row(answer.value), t=row(answer.t), may=row(answer.may))
-
-
-def _check_alone(contract: Contract, beside: Answer, alone: Answer) -> None:
-    """Raise HarnessError where two readings of one situation are further apart than their radii."""
-    a, b = beside.value, alone.value
-    near = (a - b).abs() <= beside.radius * beside.t + alone.radius * alone.t
-    wrong = ~(near | (a == b) | (a.isnan() & b.isnan())) & (beside.may == 0) & (alone.may == 0)
-    if bool(wrong.any()):
-        raise HarnessError(
-            f"the definition of contract {contract.name}{_place(contract)} gives {float(a[wrong][0]):.9g} for an "
-            f"element beside others and {float(b[wrong][0]):.9g} for the same alone, and rows={contract.rows!r} says "
-            "that they are independent: correct the one or the other"
-        )
-
-
-def check_answer(
-    contract: Contract,
-    arithmetic: Arithmetic,
-    case: Case,
-    exact: Mapping[str, torch.Tensor | None],
-    special: SpecialRow,
-) -> None:
-    """Raise HarnessError where the definition gives something else than what is stated of a special row.
-
-    exact: of rows that all are this one. What an implementation may answer is no contradiction.
-    """
-    assert special.answer is not None
-    stated = formats.number_of(special.answer)
-    contract = contract.at(case.sizes)
-    for answer in _unlaunched(contract, model_for(contract, arithmetic, case), case, exact):
-        value, t = answer.value, answer.t
-        same = (value == stated) | (torch.isnan(value) & math.isnan(stated)) | ((value - stated).abs() <= t)
-        wrong = ~same & (answer.may == 0)
-        if bool(wrong.any()):
-            raise HarnessError(
-                f"the definition of contract {contract.name}{_place(contract)} gives {float(value[wrong][0]):.9g} for "
-                f"the special row {special.name!r}, which says {special.answer}: correct the one or the other"
-            )
-
-
-def _unlaunched(
-    contract: Contract,
-    model: Model,
-    case: Case,
-    exact: Mapping[str, torch.Tensor | None],
-    part: Part | None = None,
-) -> list[Answer]:
-    """The float64 reading of a case or a part, in the definition's own shapes, as if zeros had been returned."""
-    part = part or Part(contract, case)
-    shapes = [contract.shape(output.shape, case.sizes, case.scalars) for output in contract.outputs]
-    zeros = part.outputs([torch.zeros(shape, dtype=torch.float64) for shape in shapes])
-    call = arguments(contract, case, part.inputs(exact), zeros)
-    return _read(contract, call, model, [None] * len(shapes), 0)
-
-
-def _long(shape: Sequence[int]) -> list[int]:
-    return [length for length in shape if length != 1]
-
-
 def first_tier(model: Model, count: int) -> int:
     """The first of TIERS whose radius over at most ``count`` terms is small enough."""
     for tier, u in enumerate((FLOAT64_U, DOUBLE_U)):
@@ -299,7 +191,7 @@ def first_tier(model: Model, count: int) -> int:
     return MPMATH
 
 
-def _read(
+def read_definition(
     contract: Contract,
     call: Mapping[str, Any],
     model: Model,
@@ -314,14 +206,16 @@ def _read(
             return read_float64(contract.definition, call, model, shapes, brief=True)
         return _READINGS[tier](contract.definition, call, model, shapes)
     except WrongResults as error:
-        raise HarnessError(f"the definition of contract {contract.name}{_place(contract)} {error}") from error
+        raise HarnessError(
+            f"the definition of contract {contract.name}{written_at(contract)} {error}"
+        ) from error
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, RuntimeError) as error:
         raise HarnessError(
             f"the definition of contract {contract.name} failed: {locate(error, instead(error))}"
         ) from error
 
 
-def _place(contract: Contract) -> str:
+def written_at(contract: Contract) -> str:
     """Where a definition is written, " (file:line)"; "" of what has no source."""
     code = getattr(contract.definition, "__code__", None)
     return f" ({short(code.co_filename)}:{code.co_firstlineno})" if code is not None else ""
@@ -381,7 +275,7 @@ class _Launch:
             for target, tensor in zip(self.wanted, got, strict=True)
         ]
         call = arguments(self.contract, self.case, part.inputs(self.exact), got)
-        read = functools.partial(_read, self.contract, call, self.model, shapes, tier)
+        read = functools.partial(read_definition, self.contract, call, self.model, shapes, tier)
         answers = read(brief=tier == 0)
         if any(answer.shortened for answer in answers):
             judgements = self._judged_briefly(got, answers, read)

@@ -32,6 +32,7 @@ from harness.checks.ownership import (
 from harness.checks.structure import mismatch, returned_tensors
 from harness.checks.wording import element_text
 from harness.contracts import Contract
+from harness.definition import check_shapes
 from harness.domain import Domain
 from harness.executors import Execution, MemoryFault, execute
 from harness.formats import Format
@@ -218,7 +219,7 @@ class _Bench:
             shape = self.contract.shape(output.shape, self.case.sizes, self.case.scalars)
             wrong = mismatch(tensor, output.name, shape, self.dtypes[number], self.subject.device, number)
             if wrong:
-                oracle.check_definition(self.contract, self.subject.arithmetic, self.case, self.trial.exact)
+                check_shapes(self.contract, self.subject.arithmetic, self.case, self.trial.exact)
                 failures.append(wrong)
                 return None
         return [oracle.decoded(tensor) for tensor in tensors]

@@ -15,9 +15,9 @@ import references
 from harness import Dim, HarnessError, Output, Tensor, numbers
 from harness.arithmetic import Arithmetic
 from harness.contracts import Choice, Dtype, SizeOf, SpecialRow, Whole
+from harness.definition import check_answer
 from harness.formats import FLOAT32
 from harness.numbers import read_double, read_exactly, read_float64
-from harness.oracle import check_answer
 
 
 def masked(x: Any, mask: Any) -> Any:
@@ -463,7 +463,7 @@ def test_the_stated_answers_of_the_references_agree_with_their_definitions(name:
         raise harness.Unsupported
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.oracle.check_answer", counted)
+        patch.setattr("harness.definition.check_answer", counted)
         for dtype in contract.formats or ("float32", "float64", "float16"):
             harness.check(unread, contract, dtype, examples=1)
     assert read

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness import oracle
+from harness import definition
 from harness.case import Case, Row, grid, materialise, special_row
 from harness.contracts import SpecialRow
 from harness.formats import format_of, is_integer
@@ -34,7 +34,7 @@ def check_definition(subject: Subject, cases: Sequence[Case]) -> None:
     case = max(cases[:TELLING], key=telling, default=None)
     if case is not None:
         exact = materialise(subject.contract.at(case.sizes), case, device="cpu").exact
-        oracle.check_definition(subject.contract, subject.arithmetic, case, exact)
+        definition.check_shapes(subject.contract, subject.arithmetic, case, exact)
         _check_rows(subject, cases)
         _check_answers(subject, cases)
 
@@ -45,7 +45,7 @@ def _check_rows(subject: Subject, cases: Sequence[Case]) -> None:
     several = [case for case in cases if contract.situations(case.sizes, case.scalars) > 1]
     for case in several[:TELLING]:
         exact = materialise(contract.at(case.sizes), case, device="cpu").exact
-        oracle.check_rows(contract, case, exact)
+        definition.check_rows(contract, case, exact)
 
 
 def _check_answers(subject: Subject, cases: Sequence[Case]) -> None:
@@ -77,7 +77,7 @@ def _check_answers(subject: Subject, cases: Sequence[Case]) -> None:
                 single and _lies_whole(subject, shown, special)
             ):
                 exact = materialise(subject.contract.at(case.sizes), shown, device="cpu").exact
-                oracle.check_answer(subject.contract, subject.arithmetic, shown, exact, special)
+                definition.check_answer(subject.contract, subject.arithmetic, shown, exact, special)
                 break
 
 
