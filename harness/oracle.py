@@ -209,7 +209,9 @@ def read_definition(
         raise HarnessError(
             f"the definition of contract {contract.name}{written_at(contract)} {error}"
         ) from error
-    except (TypeError, ValueError, IndexError, KeyError, AttributeError, RuntimeError) as error:
+    except (HarnessError, MemoryError):
+        raise
+    except Exception as error:
         raise HarnessError(
             f"the definition of contract {contract.name} failed: {locate(error, instead(error))}"
         ) from error

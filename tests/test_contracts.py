@@ -282,6 +282,11 @@ def test_other_conditions_are_refused(condition: Any, words: str) -> None:
         harness.check(torch.relu, chosen, "float32", examples=4)
 
 
+def _asserts(x: Any) -> Any:
+    assert x.shape[-1] < 0, "no rows of so many"
+    return x
+
+
 def _branches(x: Any) -> Any:
     if x > 0:
         return x
@@ -302,6 +307,9 @@ def _branches(x: Any) -> Any:
         (lambda x: x.sum(-1), r"use harness\.numbers\.sum"),
         (lambda x: 2.0 * np.exp(x), r"use harness\.numbers\.exp"),
         (lambda x: 2.0 * abs(x), r"use harness\.numbers\.absolute"),
+        (lambda x: x / (1 // (x.shape[-1] - x.shape[-1])), r"ZeroDivisionError"),
+        (lambda x: x * math.factorial(x.shape[-1] + 200), r"OverflowError"),
+        (_asserts, r"AssertionError: no rows of so many"),
     ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
