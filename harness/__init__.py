@@ -28,7 +28,7 @@ _HOME = {
     "Verdict": "harness.verdict",
     "check": "harness.search",
     "conforms": "harness.conform",
-    "contract": "harness.contracts",
+    "contract": "harness.declaration",
     "cpu": "harness.executors",
     "subject": "harness.subjects",
 }

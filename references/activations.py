@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from harness.contracts import SpecialRow, contract
+from harness.contracts import SpecialRow
+from harness.declaration import contract
 from harness.numbers import Number, erf, rounded, sigmoid, tanh
 from harness.values import Family, Param
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.contracts import Output, Tensor, contract
+from harness.contracts import Output, Tensor
+from harness.declaration import contract
 from harness.numbers import (
     Number,
     log_sum_exp,

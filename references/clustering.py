@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from harness import numbers
-from harness.contracts import Output, Tensor, contract
+from harness.contracts import Output, Tensor
+from harness.declaration import contract
 from harness.formats import Format
 from harness.numbers import Number
 from harness.values import FAMILIES, Family, Stream

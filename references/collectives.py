@@ -7,7 +7,8 @@ from typing import Any
 
 from harness import numbers
 from harness.checks.agreement import identical
-from harness.contracts import Output, Tensor, Whole, contract
+from harness.contracts import Output, Tensor, Whole
+from harness.declaration import contract
 from harness.numbers import Number, amax, amin, concatenate, prod, stack
 
 _RANKS: dict[str, tuple[Any, ...]] = {"world": (2, 3, 4, 8, 1)}

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.contracts import Output, Tensor, Whole, contract
+from harness.contracts import Output, Tensor, Whole
+from harness.declaration import contract
 from harness.numbers import Number, amax, exp, log, mean, reshape, rounded, sum, take_along, unsqueeze, where
 from harness.values import Family, Param
 from harness.values.family import Setting

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.contracts import Choice, Output, SizeOf, SpecialRow, Tensor, contract
+from harness.contracts import Choice, Output, SizeOf, SpecialRow, Tensor
+from harness.declaration import contract
 from harness.numbers import Number, mean, reshape, rounded, sqrt, standardised, var
 from harness.values import POSITION, Family, Param
 from harness.values.family import place

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.contracts import Output, Tensor, contract
+from harness.contracts import Output, Tensor
+from harness.declaration import contract
 from harness.numbers import Number, amax, isfinite, maximum, reshape, rounded, scalar, sqrt, where
 from harness.values import Family, Param, family
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from harness import numbers
-from harness.contracts import Dim, Output, SpecialRow, contract
+from harness.contracts import Dim, Output, SpecialRow
+from harness.declaration import contract
 from harness.numbers import Number
 from harness.values import POSITION, Family
 from harness.values.family import Setting, place

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from harness import formats, numbers
-from harness.contracts import Dtype, Output, Tensor, contract
+from harness.contracts import Dtype, Output, Tensor
+from harness.declaration import contract
 from harness.formats import FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT32, Format
 from harness.numbers import Number
 from harness.values import POSITION, Family, Param, Stream

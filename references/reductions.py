@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from harness import numbers
-from harness.contracts import Dim, SpecialRow, contract
+from harness.contracts import Dim, SpecialRow
+from harness.declaration import contract
 from harness.numbers import Number
 
 _ARGS: dict[str, str | Dim] = {"x": "*shape", "dim": Dim("x")}

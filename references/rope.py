@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.contracts import contract
+from harness.declaration import contract
 from harness.numbers import Number, concatenate, reshape, rounded, stack, unsqueeze
 
 

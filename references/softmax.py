@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.contracts import Dim, SpecialRow, contract
+from harness.contracts import Dim, SpecialRow
+from harness.declaration import contract
 from harness.numbers import Number, amax, exp, isfinite, log, rounded, sum, where
 
 _ARGS: dict[str, str | Dim] = {"x": "*shape", "dim": Dim("x")}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.contracts import Choice, Contract, Dim, Output, SizeOf, SpecialRow, Tensor, Whole, contract
+from harness.contracts import Choice, Contract, Dim, Output, SizeOf, SpecialRow, Tensor, Whole
+from harness.declaration import contract
 from harness.values import POSITION, Family
 
 

@@ -46,7 +46,8 @@ from harness.case import (
     special_row,
     used_rows,
 )
-from harness.contracts import Choice, Contract, Output, contract
+from harness.contracts import Choice, Contract, Output
+from harness.declaration import contract
 from harness.domain import Domain
 from harness.errors import HarnessError
 from harness.formats import FLOAT16, decode, round_to

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 import harness
-from harness.contracts import contract
+from harness.declaration import contract
 
 
 @contract(args={"x": "M N"}, returns="M N", rows="M", nonempty=("M", "N"))

@@ -11,7 +11,8 @@ import harness
 import references
 from harness import numbers
 from harness.case import Case, Recipe, Row
-from harness.contracts import Output, contract
+from harness.contracts import Output
+from harness.declaration import contract
 from harness.layouts import Layout
 from harness.numbers import Number
 from harness.search import explain_bound, replay

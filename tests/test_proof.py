@@ -14,7 +14,8 @@ from benchmarks.proof import CONTRACTS, READINGS, Found, compare
 from benchmarks.proof.__main__ import OUTPUTS, main
 from benchmarks.proof.launches import launches
 from harness import numbers
-from harness.contracts import Tensor, Whole, contract
+from harness.contracts import Tensor, Whole
+from harness.declaration import contract
 from harness.numbers import Number, double, double_backend, double_elementary, read_float64
 from harness.numbers import number as rules
 from harness.numbers.backend import Float64

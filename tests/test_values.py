@@ -12,7 +12,8 @@ from example_contracts import OWN, cross_entropy, grouped_attention, int8_matmul
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.contracts import Dim, SpecialRow, Tensor, contract
+from harness.contracts import Dim, SpecialRow, Tensor
+from harness.declaration import contract
 from harness.domain import Domain
 from harness.errors import HarnessError
 from harness.formats import FLOAT16, FLOAT32, FLOAT64, FORMATS, Format, number_of, round_to, to_hex

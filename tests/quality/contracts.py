@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.contracts import Choice, Dim, Output, Tensor, Whole, contract
+from harness.contracts import Choice, Dim, Output, Tensor, Whole
+from harness.declaration import contract
 from harness.numbers import (
     Number,
     amax,
