@@ -451,9 +451,11 @@ def test_special_rows_are_as_in_torch(name: str, wide: bool) -> None:
     wanted = function(x)
     read = read_exactly if wide else read_float64
     answer = read(_of_one(definition), {"x": x}, model(flush="none"), [tuple(wanted.shape)])[0]
-    value = as_tensor(answer.value)
-    torch.testing.assert_close(value, wanted, rtol=1e-15, atol=1e-15, equal_nan=True)
-    t = as_tensor(answer.t)
+    value, t = as_tensor(answer.value), as_tensor(answer.t)
+    # torch's value and the reading's err by no more than the same rules allow of float64.
+    own = read(_of_one(definition), {"x": x}, model(FLOAT64, flush="none"), [tuple(wanted.shape)])[0].t
+    near = (value - wanted).abs() <= 2 * as_tensor(own)
+    assert bool((near | (value == wanted) | (value.isnan() & wanted.isnan())).all())
     assert (t[~torch.isfinite(wanted)] == 0).all()
     assert not torch.isnan(t).any()
     may = as_tensor(answer.may).long()
@@ -518,8 +520,12 @@ def test_broadcast_operands() -> None:
     dense = {name: value.clone().contiguous() for name, value in arguments.items()}
     again = read_float64(definition, dense, model(), [(1, 3)])[0]
     for other in (wide, again):
-        torch.testing.assert_close(as_tensor(other.value), answer.value, rtol=1e-15, atol=0)
-        torch.testing.assert_close(as_tensor(other.t), answer.t, rtol=1e-6, atol=0)
+        # Values err by what the rules allow of float64; t is larger by the radius, and rounded a dozen times.
+        apart = answer.radius + other.radius
+        value, t = as_tensor(other.value), as_tensor(other.t)
+        (own,) = read_float64(definition, dense, model(FLOAT64), [(1, 3)])
+        assert bool(((value - answer.value).abs() <= own.t).all())
+        torch.testing.assert_close(t, answer.t, rtol=apart + 12 * 2.0**-53, atol=0.0)
         assert torch.equal(as_tensor(other.may), answer.may.double())
     assert answer.may.tolist() == [[0, 0, PINF]]
 
