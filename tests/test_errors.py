@@ -10,7 +10,7 @@ def test_nearest_is_silent_when_nothing_is_close() -> None:
     assert nearest("sum", []) == ""
 
 
-def test_nearest_is_by_edits() -> None:
+def test_of_several_the_nearest_length_counts() -> None:
     assert nearest("tf33", ["ieee", "tf32x3", "tf32", "bf16"]) == "did you mean 'tf32'? "
 
 

@@ -114,9 +114,8 @@ def execute(
         except (Unsupported, NotImplementedError) as error:
             declined = isinstance(error, NotSimulated) or launches() == 0
             result.outcome, result.error = "declined" if declined else "raised", error
-        except (
-            BaseException
-        ) as error:  # a function may raise GeneratorExit or SystemExit, or a kind of its own
+        # A function may raise GeneratorExit or SystemExit, or a kind of its own.
+        except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and interrupt.asked():
                 raise
             result.outcome, result.error = "raised", error
