@@ -12,6 +12,7 @@ from harness import layouts
 from harness.contracts import Choice, Contract, Dtype
 from harness.errors import HarnessError, nearest
 from harness.formats import dtype_name, format_of
+from harness.kinds import tuples
 
 MOST_ELEMENTS = 1 << 40
 """Elements of a tensor that nobody may ask for: the memory of no device holds so many, of a byte each."""
@@ -114,7 +115,7 @@ def domain(contract: Contract, given: Domain | Mapping[str, Any] | None) -> Doma
         if key in plain:
             fields[key] = _domain_field(key, value)
         else:
-            values = tuple(map(_tuples, value)) if isinstance(value, list | tuple) else (value,)
+            values = tuple(map(tuples, value)) if isinstance(value, list | tuple) else (value,)
             allowed.append((key, _allowed(contract, key, values)))
     for tensor, _ in fields.get("dtypes", ()):
         if tensor not in contract.tensors:
@@ -122,11 +123,6 @@ def domain(contract: Contract, given: Domain | Mapping[str, Any] | None) -> Doma
                 f"domain dtypes names {tensor!r}, which is no tensor of {contract.name}; tensors: {', '.join(contract.tensors)}"
             )
     return Domain(**fields, allowed=tuple(allowed))
-
-
-def _tuples(value: Any) -> Any:
-    """Lists, as JSON has them, as tuples."""
-    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def _plain() -> set[str]:

@@ -78,6 +78,13 @@ def each_of(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
     )
 
 
+def tuples(value: Any) -> Any:
+    """Lists, as JSON has them, as tuples, in dicts and tuples too."""
+    if isinstance(value, Mapping):
+        return {key: tuples(item) for key, item in value.items()}
+    return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
+
+
 TRUTH = Kind(is_truth, "True or False")
 NAME = Kind(is_text, "a name")
 NAMES = Kind(all_of(is_text), "names, such as ('N',)")

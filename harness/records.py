@@ -21,6 +21,7 @@ import harness
 from harness import files
 from harness.case import Case, check_fields
 from harness.errors import HarnessError
+from harness.kinds import tuples
 from harness.verdict import Finding, Outcome, Tally, Verdict
 
 SCHEMA: Literal[1] = 1
@@ -131,7 +132,7 @@ class VerdictRecord(Strict, frozen=True):
             device=self.device,
             findings=tuple(findings),
             tallies={each.format: _tally(each) for each in self.formats},
-            claims=_tuples(self.claims),
+            claims=tuples(self.claims),
             excluded=self.excluded,
             seed=self.seed,
             interrupted=self.interrupted,
@@ -299,12 +300,6 @@ def _tally(each: FormatRecord) -> Tally:
 def _case(case: Case) -> Case:
     """A case as ``Case.from_json`` makes it: JSON has no tuples for the values of its scalars."""
     return Case.from_json(case.to_json())
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _tuples(item) for key, item in value.items()}
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
 def _plain(value: object) -> object:

@@ -74,7 +74,7 @@ def _plan(job: messages.Plan, emit: Emit) -> None:
     if declared is not None:
         claims = declared.claims if claims is None else claims
         domain = declared.domain if domain is None else domain
-    subject = make_subject(target, contract, job.under.device, claims, _tuples(domain), job.under.timeout)
+    subject = make_subject(target, contract, job.under.device, claims, domain, job.under.timeout)
     dtypes = job.dtypes or (declared.dtypes if declared is not None else None)
     emit(
         messages.Planned(
@@ -102,7 +102,7 @@ def _check(job: messages.Check, emit: Emit) -> None:
         job.formats,
         job.under.device,
         job.under.claims,
-        _tuples(job.under.domain),
+        job.under.domain,
         job.examples,
         job.seconds,
         job.seed,
@@ -127,7 +127,7 @@ def _fuzz(job: messages.Fuzz, emit: Emit) -> None:
         [job.format],
         job.under.device,
         job.under.claims,
-        _tuples(job.under.domain),
+        job.under.domain,
         job.seconds,
         job.seed,
         folder=job.folder,
@@ -147,7 +147,7 @@ def _replay(job: messages.Replay, emit: Emit) -> None:
         case,
         device=job.under.device,
         claims=job.under.claims,
-        domain=_tuples(job.under.domain),
+        domain=job.under.domain,
         timeout=job.under.timeout,
     )
     _judged(verdict, job.under, emit)
@@ -211,7 +211,7 @@ def _subject(under: UnderTest) -> Subject:
         load_contract(under.contract),
         under.device,
         under.claims,
-        _tuples(under.domain),
+        under.domain,
         under.timeout,
     )
 
@@ -267,10 +267,3 @@ def _written(domain: Mapping[str, Any] | Domain | None) -> dict[str, Any]:
 
 def _case(case: Case) -> Case:
     return Case.from_json(case.to_json())
-
-
-def _tuples(value: Any) -> Any:
-    """JSON's lists as the tuples that a domain is written with."""
-    if isinstance(value, dict):
-        return {key: _tuples(item) for key, item in value.items()}
-    return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value
