@@ -39,7 +39,7 @@ from harness import layouts
 from harness.admission import narrowed, objection
 from harness.case import Case, grid, logical_values, materialise
 from harness.contracts import Contract, SizeOf, Tensor, Whole
-from harness.contracts import contract as contract_of
+from harness.declaration import contract as contract_of
 from harness.domain import Domain
 from harness.errors import HarnessError
 from harness.formats import FORMATS, format_of
