@@ -119,7 +119,7 @@ RULES: dict[str, tuple[Callable[..., Any], str]] = {
         "doi:10.1080/00031305.1983.10483115).",
     ),
     "variance, Welford and Chan": (
-        variance.Moments.welford_error.func,
+        variance.Moments.welford_error.func,  # type: ignore[attr-defined]
         "Each step adds a product of two deviations from running means, whose errors dl enter linearly; summed "
         "over a lane they weigh with D1, the mean absolute deviation.",
     ),

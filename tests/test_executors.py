@@ -669,7 +669,7 @@ def loops(x):
     total = 0.0
     steps = 0
     for i in range(0, 4):
-        total += i.to(tl.float32)
+        total += i.to(tl.float32)  # type: ignore[attr-defined]
     for i in tl.static_range(3):
         total += i
     for i in tl.range(4, 0, -1, num_stages=2):
@@ -1075,7 +1075,7 @@ def test_an_import_is_not_left_half_done(tmp_path, monkeypatch, in_main_thread):
     monkeypatch.syspath_prepend(tmp_path)
 
     def imports():
-        import slow_module
+        import slow_module  # type: ignore[import-not-found]
 
         while slow_module.complete:
             pass
@@ -1257,7 +1257,7 @@ def test_what_the_executor_lacks_is_no_fault_of_the_kernel():
 
 @triton.jit
 def broken(x):
-    tl.store(x, tl.load(x) + undefined_name)  # noqa: F821
+    tl.store(x, tl.load(x) + undefined_name)  # type: ignore[name-defined]  # noqa: F821
 
 
 def test_an_error_is_located_at_the_users_own_line():

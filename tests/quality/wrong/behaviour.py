@@ -219,13 +219,13 @@ def sum_changes_default_dtype(x, dim):
     return (torch.ones(()) * x.half()).sum(dim).to(x.dtype)
 
 
-_PLANS: dict = {}
+_CONTIGUOUS: dict[object, bool] = {}
 
 
 @wrong(references.mean, "layout", "accuracy", "special values", "surroundings", smallest=None)
 def mean_planned_by_shape(x, dim):
     """Whether a tensor is contiguous is remembered by its shape, from the first call on."""
-    plain = _PLANS.setdefault((tuple(x.shape), dim, x.dtype), x.is_contiguous())
+    plain = _CONTIGUOUS.setdefault((tuple(x.shape), dim, x.dtype), x.is_contiguous())
     if plain and x.numel():
         x = torch.as_strided(x, x.shape, torch.empty(x.shape, device="meta").stride())
     return x.double().mean(dim).to(x.dtype)
