@@ -12,6 +12,7 @@ import pytest
 from harness import journal
 from harness.errors import HarnessError
 from harness.jobs import Budget, Died, InternalError, Supervised, judge, judge_case, plan
+from harness.jobs.judging import DEPENDS_ON_CALLS
 from harness.jobs.messages import Discover, Event, Explain, Listed, Moved, Said, UnderTest
 from harness.verdict import Verdict
 
@@ -38,6 +39,15 @@ def hangs(x, dim):
     if launches > 4:
         sum(itertools.repeat(0))  # one call into C that no signal ends
     return right(x, dim)
+
+first = []
+
+def keeps_the_format_of_its_first_call(x, dim):
+    first.append(x.dtype)
+    return right(x.to(first[0]), dim).to(x.dtype)
+
+def doubled(x, dim):
+    return right(x.double() * 2, dim).to(x.dtype)
 
 def interrupt(phase, info):
     os.kill(os.getpid(), signal.SIGINT)
@@ -200,6 +210,14 @@ def test_a_child_that_others_keep_waiting_does_not_hang(runner: Supervised, monk
     monkeypatch.setattr("harness.jobs.supervisor.withheld", withheld)
     assert judged(runner, "hangs", "float32", timeout=1.0).outcome == "ERROR"
     assert len(looks) > 30
+
+
+def test_a_finding_that_depends_on_earlier_calls_is_told_as_such(runner: Supervised) -> None:
+    kept = judged(runner, "keeps_the_format_of_its_first_call", "float16", "float32")
+    assert {found.format for found in kept.findings} == {"float32"}
+    assert {found.explanation for found in kept.findings} == {DEPENDS_ON_CALLS}
+    (found,) = judged(runner, "doubled", "float32").findings
+    assert found.explanation != DEPENDS_ON_CALLS
 
 
 def test_an_interrupt_that_was_lost_is_repeated(runner: Supervised) -> None:

@@ -26,6 +26,10 @@ from harness.limits import check_budget
 from harness.records import VerdictRecord
 from harness.verdict import Finding, Tally, Verdict
 
+DEPENDS_ON_CALLS = (
+    "a new process given this case alone is right: the answer depends on earlier calls, or on chance"
+)
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -74,7 +78,8 @@ def judge(runner: Runner, planned: Planned, budget: Budget, watch: Watch) -> Ver
         seen = _Seen(planned, watch)
         death = seen.run(runner, _job(planned, budget, planned.formats))
         if death is None or death.interrupted:
-            return _record(planned, seen.verdict(*seen.tallies or planned.formats[:1]), budget.seed)
+            verdict = seen.verdict(*seen.tallies or planned.formats[:1])
+            return _record(planned, _replayed(runner, planned, budget, verdict), budget.seed)
         fmt = seen.format_of(death)
         verdicts[fmt] = _ended(runner, seen, fmt, death)
     for fmt in planned.formats:
@@ -89,7 +94,31 @@ def judge(runner: Runner, planned: Planned, budget: Budget, watch: Watch) -> Ver
     if len(verdicts) < len(planned.formats):
         verdict = replace(verdict, interrupted=True)
         next(reversed(verdict.tallies.values())).interrupted = True
-    return _record(planned, verdict, budget.seed)
+    return _record(planned, _replayed(runner, planned, budget, verdict), budget.seed)
+
+
+def _replayed(runner: Runner, planned: Planned, budget: Budget, verdict: Verdict) -> Verdict:
+    """A verdict that tells which findings a new process does not show, given their cases alone.
+
+    What a function keeps of earlier calls, as a buffer, makes such findings, whose replays would pass. Cases of
+    launches that do not end are left out, and all of them where findings are not explained.
+    """
+    told = [found for found in verdict.findings if found.check not in ("hangs", "crashes")]
+    cases = dict.fromkeys(found.case.to_json() for found in told)
+    if not budget.shrink or not cases or verdict.interrupted or runner.interrupted or not runner.renew():
+        return verdict
+    right = set()
+    for text in cases:
+        with contextlib.suppress(Died, HarnessError, InternalError):
+            alone = judge_case(runner, planned, Case.from_json(text)).verdict()
+            launched = any(tally.launches for tally in alone.tallies.values())
+            if launched and not alone.findings and not runner.interrupted:
+                right.add(text)
+    findings = tuple(
+        replace(found, explanation=DEPENDS_ON_CALLS) if found.case.to_json() in right else found
+        for found in verdict.findings
+    )
+    return replace(verdict, findings=findings)
 
 
 def judge_case(runner: Runner, planned: Planned, case: Case) -> VerdictRecord:

@@ -46,6 +46,10 @@ class Runner(Protocol):
         """
         ...
 
+    def renew(self) -> bool:
+        """Give the next job a process in which nothing has been launched; whether this runner can."""
+        ...
+
 
 class Local:
     """Runs jobs in this process: for debuggers, and where no kernel is launched."""
@@ -58,3 +62,7 @@ class Local:
 
         with interrupt.remembered():
             perform(job, watch)
+
+    def renew(self) -> bool:
+        """See :class:`Runner`."""
+        return False

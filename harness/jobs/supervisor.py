@@ -80,6 +80,11 @@ class Supervised:
         if isinstance(last, Done) and last.leaving:
             self._end()
 
+    def renew(self) -> bool:
+        """See :class:`harness.jobs.Runner`."""
+        self._end()
+        return True
+
     def _start(self) -> None:
         """Start a child that finds modules where this process does."""
         self._end()
