@@ -135,11 +135,11 @@ def addmm(c: Number, a: Number, b: Number, beta: float, alpha: float) -> Number:
     """
     product = numbers.matmul(a, b, partials="partials")
     scaled = rounded(product if alpha == 1 else alpha * product, "product")
-    if beta == 0:
+    start = None if beta == 0 else c if beta == 1 else beta * c
+    if start is None and alpha == 1:
         return scaled
-    start = c if beta == 1 else beta * c
     accumulated = numbers.matmul(a if alpha == 1 else alpha * a, b, start=start, partials="partials")
-    return numbers.looser(scaled + start, accumulated)
+    return numbers.looser(scaled if start is None else scaled + start, accumulated)
 
 
 @contract(

@@ -13,7 +13,7 @@ from definitions import answers
 
 import harness
 import references
-from harness import oracle
+from harness import oracle, search
 from harness.arithmetic import Arithmetic
 from harness.case import Case, Recipe, Row
 from harness.contracts import Contract
@@ -60,6 +60,22 @@ def test_addmm(m: int, n: int, k: int, beta: float, alpha: float) -> None:
     a, b, c = numbers(m, k), numbers(k, n, seed=1), numbers(m, n, seed=2)
     found = value(references.addmm, (m, n), c=c, a=a, b=b, beta=beta, alpha=alpha)
     close(found, torch.addmm(c, a, b, beta=beta, alpha=alpha))
+
+
+def test_addmm_without_a_summand_may_scale_a_first() -> None:
+    """(alpha·a) @ b overflows to inf - inf where alpha·(a @ b) does not, whatever beta is."""
+
+    def alpha_first(c: Any, a: Any, b: Any, beta: float, alpha: float) -> torch.Tensor:
+        return (alpha * a) @ b + (beta * c if beta else 0)
+
+    values = {"c": ("0x0p+0",), "a": ("0x1p+0", "-0x1p+0"), "b": ("0x1p+127", "0x1.8p+127")}
+    contiguous = Layout.contiguous(2)
+    tensors = {
+        name: Recipe("float32", contiguous, (Row("literal", values=row),)) for name, row in values.items()
+    }
+    for beta in (0.0, 1.0):
+        case = Case({"M": 1, "N": 1, "K": 2}, {"beta": beta, "alpha": -2.0}, dict(tensors))
+        assert search.replay(alpha_first, references.addmm, case).outcome != "FAIL"
 
 
 def test_addmm_ignores_c_where_beta_is_0() -> None:
