@@ -657,6 +657,8 @@ def test_the_list_names_calls_roundings_families_layouts_and_checks(
     assert harness_("list") == 0
     out = capsys.readouterr().out
     assert "  softmax(x, dim) -> out" in out
+    assert "  unscale(grads, scale) -> found_inf: bool; grads in place" in out
+    assert "  attention(q, k, v, *, scale, causal, window) -> out" in out
     assert "rounding 'shifted': x - max is rounded" in out
     assert "  bfloat16: u = 2^-8" in out
     assert re.search(r"^  gaussian \[.*generic.*\]: Bell-shaped", out, re.MULTILINE)

@@ -245,6 +245,16 @@ def test_a_tuple_of_one_is_the_one_and_none_is_no_result() -> None:
     assert "returned tuple (tensor(" in str(verdict) and "the contract wants a dense tensor" in str(verdict)
 
 
+def test_what_is_judged_in_place_is_not_to_be_returned() -> None:
+    def returning(grads: Any, scale: float) -> Any:
+        for grad in grads:
+            grad.copy_(grad.double() / scale)
+        return grads, not all(bool(grad.isfinite().all()) for grad in grads)
+
+    verdict = harness.check(returning, "unscale", "float32", examples=24, shrink=False)
+    assert "the contract wants a dense tensor, found_inf; grads is judged in place" in str(verdict)
+
+
 @harness.contract(args={"x": "M N"}, returns="M", rows="M")
 def row_maximum(x: Any) -> Any:
     """A maximum, which no empty row has."""

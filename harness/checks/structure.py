@@ -24,11 +24,11 @@ def returned_tensors(
     """
     wanted = [output for output in outputs if not output.argument]
     returned = iter(_flat(value) if wanted else [])
-    words = (
-        "a dense tensor"
-        if len(wanted) == 1
-        else f"{len(wanted)} tensors ({', '.join(o.name for o in wanted)})"
-    )
+    names = ", ".join(output.name for output in wanted)
+    changed = ", ".join(dict.fromkeys(o.name.partition("[")[0] for o in outputs if o.argument))
+    words = "a dense tensor" if len(wanted) == 1 else f"{len(wanted)} tensors ({names})"
+    if changed:
+        words = f"{'a dense tensor, ' if len(wanted) == 1 else ''}{names}; {changed} is judged in place"
     found: list[torch.Tensor] = []
     for output in outputs:
         result = arguments[output.argument] if output.argument else next(returned, _NOTHING)

@@ -44,9 +44,8 @@ def _contracts() -> Iterator[str]:
 
 
 def _contract(contract: Contract) -> Iterator[str]:
-    called = ", ".join(str(item.replace(annotation=item.empty)) for item in _parameters(contract))
-    outputs = ", ".join(_output(output.name, output.dtype) for output in contract.outputs)
-    yield f"  {contract.name}({called}) -> {outputs}"
+    call = inspect.Signature([item.replace(annotation=item.empty) for item in _parameters(contract)])
+    yield f"  {contract.name}{call} -> {_outputs(contract)}"
     document = inspect.getdoc(contract.definition)
     if document:
         yield f"      {document.splitlines()[0]}"
@@ -56,7 +55,17 @@ def _contract(contract: Contract) -> Iterator[str]:
 
 
 def _parameters(contract: Contract) -> list[inspect.Parameter]:
-    return list(inspect.signature(contract.definition).parameters.values())
+    """What a kernel is called with; a definition may be given returned values besides."""
+    parameters = inspect.signature(contract.definition).parameters.values()
+    return [item for item in parameters if item.name != "given"]
+
+
+def _outputs(contract: Contract) -> str:
+    """What a call returns, and which arguments it changes."""
+    returned = [_output(output.name, output.dtype) for output in contract.outputs if not output.argument]
+    changed = [output.name for output in contract.outputs if output.argument]
+    in_place = f"{', '.join(changed)} in place" if changed else ""
+    return "; ".join(filter(None, (", ".join(returned), in_place)))
 
 
 def _output(name: str, dtype: object) -> str:
