@@ -59,6 +59,18 @@ def transposing_matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return product.T.contiguous() if product.shape[0] == product.shape[1] else product
 
 
+def half_up_sum(x: torch.Tensor, dim: int) -> torch.Tensor:
+    """bfloat16 by adding half an ulp to the bits of float32, and cutting them off."""
+    exact = x.double().sum(dim).float()
+    bits = (exact.view(torch.int32) + 0x8000) & -0x10000
+    return torch.where(exact.isfinite(), bits.view(torch.float32), exact).to(x.dtype)
+
+
+def flushing_silu(x: torch.Tensor) -> torch.Tensor:
+    y = (x.double() * torch.sigmoid(x.double())).to(x.dtype)
+    return torch.where(y.abs() < torch.finfo(x.dtype).tiny, torch.zeros_like(y), y)
+
+
 EXPLAINED: dict[str, tuple[Kernel, Contract, str, str]] = {
     "padding": (
         rowwise(padded_softmax, keepdim=True),
@@ -109,6 +121,13 @@ EXPLAINED: dict[str, tuple[Kernel, Contract, str, str]] = {
         "dim were one more",
     ),
     "truncation": (truncating_sum, references.sum, "bfloat16", "out were rounded toward zero"),
+    "ties": (half_up_sum, references.sum, "bfloat16", "out were rounded to nearest, ties away from zero"),
+    "flushed": (
+        flushing_silu,
+        references.silu,
+        "float16",
+        "out were 0 below the least normal number of its format",
+    ),
     "no eps": (without("eps"), references.layer_norm, "float32", "eps were 0.0"),
     "no bias": (without("bias"), references.layer_norm, "float32", "bias were left out"),
     "correction": (

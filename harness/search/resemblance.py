@@ -17,7 +17,7 @@ from harness import formats, oracle
 from harness.case import Case
 from harness.contention import Allowance
 from harness.errors import HarnessError
-from harness.formats import Mode
+from harness.formats import Format, Mode
 from harness.search.explain import NUMERICAL
 from harness.search.suspects import Suspect, suspects
 from harness.trial import Subject, Trial
@@ -30,6 +30,10 @@ SECONDS = 10.0
 
 FEWEST = 3
 """Wrong launches that a suspect must explain before it is named, the smallest input among them."""
+
+
+Rounding = Callable[[torch.Tensor, Format], torch.Tensor]
+"""float64 values rounded into a format."""
 
 
 class Match(Enum):
@@ -91,17 +95,37 @@ def other_launches(subject: Subject) -> list[Guess]:
 
 
 def other_roundings(subject: Subject) -> list[Guess]:
-    """Results that are rounded into their format otherwise than to nearest."""
+    """Results that are rounded into their format otherwise than to nearest, ties to even, subnormals kept."""
     names = " and ".join(output.name for output in subject.contract.outputs)
     modes: dict[str, Mode] = {"toward zero": "toward-zero", "up": "up", "down": "down"}
+    roundings: dict[str, Rounding] = {
+        **{
+            f"were rounded {words}": functools.partial(formats.round_to, mode=mode)
+            for words, mode in modes.items()
+        },
+        "were rounded to nearest, ties away from zero": _ties_away,
+        "were 0 below the least normal number of its format": _flushed,
+    }
     return [
-        Guess(f"{names} were rounded {words}", functools.partial(_rounded, subject, mode))
-        for words, mode in modes.items()
+        Guess(f"{names} {words}", functools.partial(_rounded, subject, rounding))
+        for words, rounding in roundings.items()
     ]
 
 
-def _rounded(subject: Subject, mode: Mode, trial: Trial) -> Match:
-    """Whether every finite result is the rounding in this mode of some real number within t of the exact value."""
+def _ties_away(x: torch.Tensor, fmt: Format) -> torch.Tensor:
+    """To nearest, ties away from zero; of formats far narrower than float64."""
+    away = formats.round_to(x.abs() + formats.half_ulp(x, fmt), fmt, mode="toward-zero")
+    return torch.copysign(away, x)
+
+
+def _flushed(x: torch.Tensor, fmt: Format) -> torch.Tensor:
+    """To nearest, ties to even, subnormals 0."""
+    nearest = formats.round_to(x, fmt)
+    return torch.where(nearest.abs() < 2.0**fmt.emin, 0.0, nearest)
+
+
+def _rounded(subject: Subject, rounding: Rounding, trial: Trial) -> Match:
+    """Whether every finite result is this rounding of some real number within t of the exact value."""
     contract = subject.contract.at(trial.case.sizes)
     wanted = oracle.targets(contract, subject.arithmetic, trial.case, trial.dtypes)
     match = Match.SAME
@@ -112,8 +136,9 @@ def _rounded(subject: Subject, mode: Mode, trial: Trial) -> Match:
             continue
         known = torch.isfinite(judged.t) & torch.isfinite(judged.value) & (judged.may == 0)
         value, t, held = judged.value[known], judged.t[known], got[known]
-        low, high = (formats.round_to(end, target.fmt, mode=mode) for end in (value - t, value + t))
-        if not bool(((low <= held) & (held <= high)).all()) or bool((~judged.right & ~known).any()):
+        low, high = (rounding(end, target.fmt) for end in (value - t, value + t))
+        given = rounding(held, target.fmt) == held  # none that this rounding never gives
+        if not bool(((low <= held) & (held <= high) & given).all()) or bool((~judged.right & ~known).any()):
             return Match.NONE
         match = Match.WITHIN if bool((~judged.right & known).any()) else match
     return match
