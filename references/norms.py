@@ -141,4 +141,4 @@ def group_norm(x: Number, num_groups: int, weight: Number | None, bias: Number |
         y, scaled = y * reshape(weight, along), scaled * reshape(weight, along)
     if bias is not None:
         y = y + reshape(bias, along)
-    return rounded(rounded(y, "folded", at=scaled), "folded", at=y - scaled)
+    return rounded(rounded(y, "folded", at=scaled, summand=True), "folded", at=y - scaled)

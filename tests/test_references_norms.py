@@ -11,8 +11,10 @@ from definitions import SPECIAL, answers, assert_is, assert_roundings_matter, as
 from torch.nn import functional
 
 import references
-from harness import formats
+from harness import formats, search
+from harness.case import Case, Recipe, Row
 from harness.formats import BFLOAT16
+from harness.layouts import Layout
 
 EPS = (1e-5, 1e-3, 1e-12)
 
@@ -96,3 +98,21 @@ def test_roundings_matter() -> None:
     given = {"residual": x, "given": {"total": 2 * x}}
     assert_roundings_matter(references.add_rms_norm, {**norm, **given}, x.shape)
     assert_roundings_matter(references.group_norm, {**norm, "bias": None, "num_groups": 4}, x.shape)
+
+
+def test_a_folded_group_norm_may_be_nan_of_infinite_weights_alone() -> None:
+    """inf·x·scale + (bias - mean·inf·scale) is inf - inf, where inf·(x - mean)·scale is not."""
+
+    def folded(x: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> torch.Tensor:
+        scale = weight / (x.var(-1, correction=0) + eps).sqrt()
+        return x * scale[..., None] + (bias - x.mean(-1) * scale)[..., None]
+
+    rows = {"x": ("0x1p+0", "0x0p+0"), "weight": ("inf",), "bias": ("0x1p+0",)}
+    tensors = {
+        name: Recipe("float32", Layout.contiguous(3 if name == "x" else 1), (Row("literal", values=row),))
+        for name, row in rows.items()
+    }
+    case = Case({"N": 1, "G": 1, "Cg": 1, "*spatial": (2,)}, {"eps": 1e-5}, dict(tensors))
+    claims = {"roundings": ("folded",)}
+    assert search.replay(folded, references.group_norm, case, claims=claims).outcome != "FAIL"
+    assert search.replay(folded, references.group_norm, case).outcome == "FAIL"

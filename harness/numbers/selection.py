@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.numbers.backend import Array
 from harness.numbers.elementary import exp
-from harness.numbers.number import NINF, PINF, Number, coerce, combined, could_be, joined, settle
+from harness.numbers.number import NAN, NINF, PINF, Number, coerce, combined, could_be, joined, settle
 
 
 def where(condition: Array | Number, a: Number | float, b: Number | float) -> Number:
@@ -62,11 +62,12 @@ def minimum(a: Number, b: Number | float) -> Number:
     return -maximum(-a, -coerce(a.reading, b))
 
 
-def rounded(a: Number, place: str, at: Number | None = None) -> Number:
+def rounded(a: Number, place: str, at: Number | None = None, *, summand: bool = False) -> Number:
     """A place where an author may claim a cast: half an ulp at |v| + t in the claimed format, else nothing.
 
     at: the number whose cast it is, where that is not ``a`` itself but something that cancels to it, so that
-    it rounds in the accumulator's format too.
+    it rounds in the accumulator's format too. summand: ``a`` is then the sum of that number and another one, which
+    is NaN where it is infinite, as the other one is, too.
     """
     reading, xp = a.reading, a.reading.backend
     model = reading.model
@@ -81,6 +82,8 @@ def rounded(a: Number, place: str, at: Number | None = None) -> Number:
         may = joined(may, xp.flags(finite & (cast.v + cast.t >= threshold), PINF))
         may = joined(may, xp.flags(finite & (cast.v - cast.t <= -threshold), NINF))
         half = xp.where(finite, half, xp.scalar(0.0))
+        if summand:
+            may = joined(may, xp.flags(~finite, NAN))
     return settle(reading, a.v, a.t + half, may, origin=a.origin, nonnegative=a.nonnegative)
 
 
