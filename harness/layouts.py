@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.errors import HarnessError, nearest
@@ -209,6 +210,19 @@ def feasible(name: str, shape: tuple[int, ...]) -> bool:
     return True
 
 
+def channels_last(ndim: int) -> Layout:
+    """PyTorch's ``channels_last`` of (N, C, ...): axis 1 is the fastest."""
+    return Layout((0, *range(2, ndim), 1)[:ndim])
+
+
+def in_turn(found: Sequence[Layout], turn: int) -> Layout:
+    """One of some layouts for the same axes; channels last, where it is among them, every other time."""
+    usual = channels_last(found[0].ndim)
+    if usual not in found:
+        return found[turn % len(found)]
+    return found[turn // 2 % len(found)] if turn % 2 else usual
+
+
 STEPS = (2, 3)
 PADS = (1, 16, 7)
 OFFSETS = (1, 16, 3, 7)
@@ -247,7 +261,9 @@ def variants(name: str, shape: tuple[int, ...]) -> tuple[Layout, ...]:
     if name == "offset":
         return tuple(replace(plain, offset=offset) for offset in OFFSETS)
     if name == "broadcast":
-        return tuple(replace(plain, expand=(axis,)) for axis in reversed(axes))
+        each = tuple(replace(plain, expand=(axis,)) for axis in reversed(axes))
+        # One element for all, as the gradient of a sum.
+        return each if len(axes) == 1 else (*each, replace(plain, expand=tuple(sorted(axes))))
     if name == "size1":
         units = tuple(n == 1 for n in shape)
         return tuple(replace(plain, ones=tuple(one * unit for unit in units)) for one in ONES)

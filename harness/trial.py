@@ -37,7 +37,8 @@ from harness.domain import Domain
 from harness.executors import Execution, MemoryFault, execute
 from harness.formats import Format
 from harness.memory import allocate
-from harness.simplify import FILLS, changed_others, of_domain
+from harness.rearrange import rearranged
+from harness.simplify import FILLS, changed_others, contiguous, of_domain
 from harness.values.selection import find
 from harness.verdict import Tally
 
@@ -119,21 +120,26 @@ class _Bench:
         self.owners = [situation_of(self.contract, case, output) for output in self.contract.outputs]
         self.turn = int(case.digest, 16)
         self.copied: list[torch.Tensor] | None = None
-        self.copied_first = False
+        self.moved: Case | None = None
+        self.asked = False
 
-    def run(self, thorough: bool) -> Trial:
+    def run(self, thorough: bool, *, alone: bool = False) -> Trial:
+        """alone: without launches of the same values in other layouts."""
         with self._timed("inputs"):
             self.inputs = materialise(self.contract, self.case, device=self.subject.device, guard_fill="nan")
             self.trial.exact = self.inputs.exact
             self.before = {name: Before.of(block) for name, block in self.inputs.blocks.items()}
         self.trial.tally.launches = 1
-        self.copied_first = thorough and self.turn % 2 == 1
-        if self.copied_first:
-            # What a function keeps of contiguous tensors, as a plan by their shapes, is then met by the views.
-            self._contiguous()
+        elsewhere = not alone and (thorough or self.subject.arithmetic.layout_invariant)
+        first_elsewhere = elsewhere and thorough and self.turn % 2 == 1
+        if elsewhere:
+            self.moved = self._rearranged()
+        if first_elsewhere:
+            # What a function keeps of its first call, as a plan by shapes, is then met by tensors laid out otherwise.
+            self._elsewhere()
             if self.trial.failures or self.trial.tally.declined:
                 self.trial.tally.launches = int(bool(self.trial.failures))
-                return self.trial
+                return self._by_itself()
         first = self._launch(self.inputs, "nan", "nan")
         got = self._outputs(first, self.inputs)
         self._count_inputs(got)
@@ -168,10 +174,24 @@ class _Bench:
             self._judge_configs(first)
         if thorough and not self.trial.failures:
             self._compare_rows(got)
-        if (thorough or self.subject.arithmetic.layout_invariant) and not self.trial.failures:
-            self._compare_layouts(got)
+        if elsewhere and not self.trial.failures:
+            self._compare_layouts(got, "before" if first_elsewhere else "after")
+            if self.trial.failures:
+                self._count_judged(judged.outputs)
+                return self._by_itself()
         self._count_judged(judged.outputs)
         return self.trial
+
+    def answer(self) -> list[torch.Tensor] | None:
+        """What one launch returns, and what it does to memory; nothing is judged."""
+        self.inputs = materialise(self.contract, self.case, device=self.subject.device, guard_fill="nan")
+        self.before = {name: Before.of(block) for name, block in self.inputs.blocks.items()}
+        self.trial.tally.launches = 1
+        execution = self._launch(self.inputs, "nan", "nan")
+        got = self._outputs(execution, self.inputs)
+        if got is not None:
+            self._memory(execution)
+        return got
 
     def _launch(
         self, inputs: Inputs, surroundings: str, poison: str, configs: Mapping[str, int] | None = None
@@ -396,9 +416,9 @@ class _Bench:
 
     def _contiguous(self) -> list[torch.Tensor] | None:
         """The outputs for contiguous copies of the inputs; None where every input is contiguous already."""
-        if self.copied is not None:
+        if self.moved is None and self.copied is not None:
             return self.copied
-        if all(recipe is None or recipe.layout.name == "contiguous" for recipe in self.case.tensors.values()):
+        if self._contiguous_already():
             return None
         blocks = {}
         for salt, (name, block) in enumerate(self.inputs.blocks.items()):
@@ -412,8 +432,10 @@ class _Bench:
         args, kwargs = self.contract.bind(named)
         inputs = replace(self.inputs, args=args, kwargs=kwargs, named=named, blocks=blocks)
         self.trial.tally.reruns += 1
-        self.copied = self._outputs(self._launch(inputs, "nan", "nan"), inputs)
-        return self.copied
+        values = self._outputs(self._launch(inputs, "nan", "nan"), inputs)
+        if self.moved is None:
+            self.copied = values
+        return values
 
     def _blame_layout(self, wrong: list[Failure]) -> list[Failure]:
         """Wrong answers that a contiguous copy of the same inputs gets right are about the layout.
@@ -431,31 +453,76 @@ class _Bench:
                 exact = self.trial.judgements[i].value[element]
                 error, others = (abs(float(got[i][element] - exact)) for got in (self.trial.got, values))
                 if not 16 * others >= error:
-                    text = f"{failure.message}; a contiguous copy is right (layout: {self._layouts()})"
+                    text = f"{failure.message}; a contiguous copy is right (layout: {_layouts(self.case)})"
                     failure = replace(failure, check="layout", message=text)
             blamed.append(failure)
         return blamed
 
-    def _compare_layouts(self, got: list[torch.Tensor]) -> None:
-        """The answer for contiguous copies, asked for before or after that for the views, is right too."""
-        values = self._contiguous()
-        if values is None:
+    def _rearranged(self) -> Case | None:
+        """The case in other layouts, for contiguous tensors, and in every other case for others; None where
+        contiguous copies take its place."""
+        if not self._contiguous_already() and (
+            self.turn // 2 % 2 or self.subject.arithmetic.layout_invariant
+        ):
+            return None
+        moved = rearranged(self.subject.contract, self.case, self.subject.domain, self.turn // 4)
+        return None if moved == self.case else moved
+
+    def _elsewhere(self) -> list[torch.Tensor] | None:
+        """The outputs for the same values in other layouts; None where there are none."""
+        if self.moved is None:
+            return self._contiguous()
+        if not self.asked:
+            self.asked = True
+            bench = _Bench(self.subject, self.moved)
+            self.trial.tally.reruns += 1
+            self.copied = bench.answer()
+            self.trial.failures += bench.trial.failures
+            self.trial.tally.seconds.update(bench.trial.tally.seconds)
+        return self.copied
+
+    def _by_itself(self) -> Trial:
+        """The trial of the case in the other layouts, if that one fails by itself; else this trial."""
+        if self.moved is not None:
+            other = self.moved
+        elif any(recipe is not None and recipe.layout.expand for recipe in self.case.tensors.values()):
+            return self.trial
+        else:
+            other = contiguous(self.subject.contract, self.case)
+        if "hangs" in self._failed():
+            self.trial.case = other
+            return self.trial
+        own = _Bench(self.subject, other).run(thorough=False, alone=True)
+        if not own.failures:
+            return self.trial
+        own.tally.add(self.trial.tally)
+        return own
+
+    def _compare_layouts(self, got: list[torch.Tensor], turn: str) -> None:
+        """The answer for other layouts, asked for before or after the first, is right too."""
+        values = self._elsewhere()
+        if values is None or self.trial.failures:
             return
         for i, (a, b) in enumerate(zip(got, values, strict=True)):
             moved = ~same_bits(a, b)
             serious = moved & self._serious(i, a, b)
             if bool(serious.any()):
-                turn = "before" if self.copied_first else "after"
-                after = f"for contiguous copies, {turn} the same values in another layout ({self._layouts()})"
+                there = (
+                    "contiguous copies" if self.moved is None else f"other layouts ({_layouts(self.moved)})"
+                )
+                after = f"for {there}, {turn} the same values in these ({_layouts(self.case)})"
                 self.trial.failures.append(self._differing("layout", after, i, serious, b))
                 return
         moved_bits = [~same_bits(a, b) for a, b in zip(got, values, strict=True)]
         if any(bool(mask.any()) for mask in moved_bits):
             what = "bits differ from those of a contiguous copy"
+            what = what if self.moved is None else "bits differ from those in other layouts"
             self._differs("layout", what, "layout_invariant", got, moved_bits)
 
-    def _layouts(self) -> str:
-        return ", ".join(f"{name} {r.layout.name}" for name, r in self.case.tensors.items() if r is not None)
+    def _contiguous_already(self) -> bool:
+        return all(
+            recipe is None or recipe.layout.name == "contiguous" for recipe in self.case.tensors.values()
+        )
 
     def _differing(
         self, check: Check, when: str, i: int, mask: torch.Tensor, values: torch.Tensor
@@ -477,6 +544,8 @@ class _Bench:
         if other == self.case:
             return
         inputs = materialise(self.contract, other, device=self.subject.device, guard_fill="nan")
+        if self.turn // 21 % 2:
+            inputs = self._in_place(inputs)
         self.trial.tally.reruns += 1
         values = self._outputs(self._launch(inputs, "nan", "nan"), inputs)
         if values is None:
@@ -494,6 +563,12 @@ class _Bench:
             if bool(moved.any()):
                 what = "bits of a row differ when other rows change"
                 self._differs("rows independent", what, "batch_invariant", [a], [moved])
+
+    def _in_place(self, other: Inputs) -> Inputs:
+        """Other values in the memory of the inputs: what a function keeps by their addresses is out of date."""
+        for name, block in self.inputs.blocks.items():
+            block.restore(Before.of(other.blocks[name]).bits)
+        return replace(self.inputs, exact=other.exact)
 
     def _answers_again(
         self, got: list[torch.Tensor], values: list[torch.Tensor], other: Case, inputs: Inputs
@@ -569,6 +644,10 @@ class _Bench:
             yield
         finally:
             self.trial.tally.seconds[what] += time.perf_counter() - start  # type: ignore[assignment]
+
+
+def _layouts(case: Case) -> str:
+    return ", ".join(f"{name} {r.layout.name}" for name, r in case.tensors.items() if r is not None)
 
 
 def _untouched(execution: Execution, number: int) -> torch.Tensor:

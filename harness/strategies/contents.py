@@ -76,14 +76,16 @@ def placement(contract: Contract, domain: Domain, name: str) -> Domain:
 def layout(
     domain: Domain, wanted: str, shape: tuple[int, ...], turn: int = 0, rows: tuple[int, ...] = ()
 ) -> Layout:
-    """A layout of the wanted name, one of its variants in turn; expanding row axes only, if ``rows`` has any.
+    """A layout of the wanted name, one of its variants in turn; expanding one of the row axes, if ``rows`` has any,
+    or all axes.
 
     Where the domain or the shape rules the name out, another feasible one takes its place.
     """
     by_name: dict[str, list[Layout]] = {}
     for name in layouts.near(domain.layouts):
         found = [item for item in layouts.variants(name, shape) if layouts.permits(domain.layouts, item)]
-        found = [item for item in found if set(item.expand) <= set(rows)] or found
+        fitting = [item for item in found if set(item.expand) <= set(rows)]
+        found = [*fitting, *(item for item in found if len(item.expand) > 1)] if fitting else found
         if found:
             by_name[name] = found
     if wanted == "contiguous" or not by_name:
@@ -91,7 +93,7 @@ def layout(
     if wanted not in by_name:
         strided = [name for name in by_name if name not in ("contiguous", "size1", "broadcast")]
         wanted = (strided or list(by_name))[turn % len(strided or by_name)]
-    return by_name[wanted][turn % len(by_name[wanted])]
+    return layouts.in_turn(by_name[wanted], turn)
 
 
 @dataclass(frozen=True)
