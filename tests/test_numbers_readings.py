@@ -20,7 +20,7 @@ from harness import numbers
 from harness.arithmetic import Arithmetic
 from harness.errors import HarnessError
 from harness.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Format
-from harness.numbers import Answer, read_exactly, read_float64
+from harness.numbers import Answer, read_double, read_exactly, read_float64
 from harness.numbers.backend import Float64
 from harness.numbers.multiprecision import Multiprecision
 from harness.numbers.number import LOST, Number, Reading
@@ -271,3 +271,19 @@ def test_indexing_takes_errors_and_flags_along() -> None:
     answer = read_float64(lambda x: (x * 2.0)[1:], {"x": x}, model(), [(2,)])[0]
     assert answer.may.tolist() == [1, 0]
     assert answer.t[1] == read_float64(lambda x: x * 2.0, {"x": x[2:]}, model(), [(1,)])[0].t[0]
+
+
+def test_positions_are_numbers_in_every_reading() -> None:
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=torch.float64)
+
+    def weighted(x: Number) -> Number:
+        return x * numbers.numbered(x, -1) - numbers.numbered(x, 0)
+
+    wanted = x * torch.arange(3) - torch.arange(2)[:, None]
+    accumulator = Arithmetic().model(references.softmax, FLOAT32)
+    for reading in (read_float64, read_double, read_exactly):
+        (found,) = reading(weighted, {"x": x}, accumulator, [(2, 3)])
+        value = found.value.hi if hasattr(found.value, "hi") else found.value
+        assert np.array_equal(np.asarray(value).astype(np.float64), wanted.numpy())
+    with pytest.raises(TypeError, match="numbered"):
+        read_float64(lambda x: x * numbers.positions(x, -1), {"x": x}, accumulator, [(2, 3)])

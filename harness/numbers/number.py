@@ -221,7 +221,9 @@ def coerce(reading: Reading, value: Any) -> Number:
         return value
     if isinstance(value, bool | int | float):
         return reading.constant(float(value))
-    raise TypeError(f"a definition combines a number with {value!r}; use numbers and Python scalars")
+    hint = "; numbered(x, dim) gives positions as numbers" if hasattr(value, "shape") else ""
+    text = f"a {type(value).__name__}" if hint else repr(value)
+    raise TypeError(f"a definition combines a number with {text}; use numbers and Python scalars{hint}")
 
 
 def scalar(like: Number, value: float) -> Number:

@@ -12,7 +12,7 @@ import torch
 from harness.numbers.backend import Array
 from harness.numbers.double import Double, joined
 from harness.numbers.number import Number, moves
-from harness.numbers.pieces import Long
+from harness.numbers.pieces import Long, lifted
 
 
 def reshape(x: Number, shape: Sequence[int]) -> Number:
@@ -89,6 +89,14 @@ def positions(x: Number, dim: int) -> Any:
     if isinstance(x.v, torch.Tensor | Double):
         return torch.arange(x.shape[dim], device=x.v.device).reshape(shape)
     return np.arange(x.shape[dim]).reshape(shape)
+
+
+def numbered(x: Number, dim: int) -> Number:
+    """0, 1, 2, … along one axis of x, exact numbers that broadcast to its shape: for arithmetic, as a bias by distance."""
+    places = positions(x, dim)
+    if isinstance(places, Long):
+        return x.reading.exact(lifted(lambda part: part.to(torch.float64), places))
+    return x.reading.exact(x.reading.backend.leaf(torch.as_tensor(places).to(torch.float64)))
 
 
 def pivot(x: Number) -> Number:
