@@ -51,6 +51,11 @@ def judge(got: torch.Tensor, answer: Answer, target: Target) -> Judgement:
         extremes = target.clamp or extremes
         without = NAN if target.clamp else NAN | PINF | NINF
         may = torch.where(torch.isnan(value) | ((may & without) != 0), may | UNSPECIFIED, may)
+    if target.kind == "code" and target.fmt is not None and not target.saturate:
+        # A code beyond the largest, of a scale that is too small, may be clamped to it as well as overflow.
+        finite, most = torch.isfinite(value), target.fmt.max
+        lo = torch.where(finite & (lo > most), most, lo)
+        hi = torch.where(finite & (hi < -most), -most, hi)
     lost = (may & LOST) != 0
     right = accepts(got, lo, hi, may, extremes)
     allowed = _allowed(value, t, target)

@@ -279,7 +279,7 @@ def _to_fp8(x, q, scales, n, LARGEST: tl.constexpr, BLOCK: tl.constexpr):
     for start in range(0, n, BLOCK):
         columns = start + tl.arange(0, BLOCK)
         value = tl.load(x + row * n + columns, mask=columns < n, other=0.0).to(tl.float32)
-        code = tl.where(value == 0.0, 0.0 * scale, tl.div_rn(value, scale))
+        code = tl.where(scale == 0.0, 0.0, tl.div_rn(value, scale))
         code = tl.clamp(code, -LARGEST, LARGEST, propagate_nan=tl.PropagateNan.ALL)
         tl.store(q + row * n + columns, code.to(q.dtype.element_ty), mask=columns < n)
 
