@@ -11,7 +11,7 @@ from harness.contracts import Output, Tensor
 from harness.declaration import contract
 from harness.formats import Format
 from harness.numbers import Number
-from harness.values import FAMILIES, Family, Stream
+from harness.values import FAMILIES, Family, Param, Stream
 from harness.values.family import INNER
 
 _NEIGHBOURS = Family(
@@ -47,8 +47,18 @@ Of a vector beyond them, the second is the nearer one by far more than float32 e
 truncated take the first, of the smaller square.
 """
 
+
+def _rising(s: Stream, n: int, fmt: Format, inner: float, sign: float) -> Any:
+    number, _ = np.divmod(np.arange(n), int(inner))
+    return sign * 2.0**-6 * (number + 1.0)
+
+
+_RISING = Family("rising-codes", _rising, (INNER, Param("sign", (1, -1))), frozenset({"structured"}))
+"""Codes from near 0 on, one a little further than the other: of vectors beyond them all the last is the nearest."""
+
 _CODEBOOKS = (
     _TWINS,
+    _RISING,
     _codes("small-integers"),
     _NEIGHBOURS,
     _codes("gaussian"),

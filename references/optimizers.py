@@ -25,7 +25,7 @@ _GRADIENTS = (
 )
 
 
-@family("second-moment", "generic", params=(Param("scale", (1.0, 2.0**-20, 2.0**-60, 2.0**10)),))
+@family("second-moment", "generic", params=(Param("scale", (1.0, 2.0**-20, 2.0**-60, 2.0**10, 2.0**-110)),))
 def second_moment(s: Any, n: int, fmt: Any, scale: float) -> Any:
     """Running means of squares: never negative, from 0 to far below eps² and far above."""
     return scale * s.uniform(n) * s.uniform(n, lane=1)

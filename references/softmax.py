@@ -17,6 +17,7 @@ _FAMILIES = (
     "mask-values",
     "equal-maxima",
     "ascending",
+    "creeping",
     "equal",
     "wide",
     "some-minus-inf",

@@ -161,6 +161,7 @@ def test_tags_tell_the_truth(fmt: Format) -> None:
 def test_seeds_matter_unless_the_family_has_nothing_to_draw() -> None:
     fixed = {
         "ascending",
+        "creeping",
         "descending",
         "equal",
         "minus-inf-row",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,14 +27,14 @@ from harness.large import is_large, run_large
 from harness.limits import check_budget
 from harness.search.arguments import make_subject, wanted_formats
 from harness.search.definition import FIRST, check_definition
-from harness.search.explain import right_if
+from harness.search.explain import numerical, right_if
 from harness.search.finding import contract_spec, finding, too_large
 from harness.search.progress import Phase, Progress, Watcher
 from harness.search.reduce import in_format, reduced
 from harness.search.resemblance import looks_like, other_launches, other_roundings
 from harness.simplify import contiguous
-from harness.strategies import cover, drawn, far, whole
-from harness.strategies.schedule import TURNING
+from harness.strategies import cover, drawn, far, small, whole
+from harness.strategies.schedule import SHORT, TURNING
 from harness.strategies.whole import ELEMENTS
 from harness.subjects import FORMATS, Target
 from harness.trial import MOST_COUNTED, Subject, Trial, run_trial
@@ -45,14 +46,20 @@ DEFAULT_EXAMPLES = 500
 LEAST_COUNTED = 4
 """What one launch counts towards the examples at least; MOST_COUNTED, at most."""
 
-COVERING = TURNING + 3
+COVERING = TURNING + len(SHORT) + 3
 """Launches of the covering list per DEFAULT_EXAMPLES, some of them the format's own; Hypothesis draws what follows."""
+
+MANY_SMALL, FEW_SMALL = 48, 12
+"""Launches of short axes per DEFAULT_EXAMPLES, which cost little; on a device, where kernels are compiled for each."""
 
 CONFIRMING = 500
 """Situations that must be right under a claim before a verdict names it, at the least."""
 
-OTHERS = 16
+OTHERS = 24
 """Launches of each format that a mistake must explain beside the failures, where they are wrong."""
+
+MOST_EVIDENCE = 4
+"""Wrong launches of each format that a claim must make right beside the failures."""
 
 MOST_DECLINED = 40
 """Cases declined for one and the same reason, as a format is, after which a search that launched none ends."""
@@ -243,6 +250,7 @@ class FormatSearch:
                 _tried(self.subject, case, thorough=False)
         failing = (
             self._hung()
+            or self._small()
             or self._far()
             or self._search(self.subject, self.tally, self.examples)
             or self._whole()
@@ -284,6 +292,23 @@ class FormatSearch:
             if any(failure.check == "hangs" for failure in trial.failures):
                 self.tally.add(trial.tally)
                 return trial
+        return None
+
+    def _small(self) -> Trial | None:
+        """Launches of short axes, in which what is wrong for a combination of choices alone is met; they count nothing
+        towards the examples."""
+        usual = MANY_SMALL if self.subject.device == "cpu" else FEW_SMALL
+        launches = usual if self.examples is None else round(usual * self.examples / DEFAULT_EXAMPLES)
+        for case in islice(small(self.subject.contract, self.fmt, self.subject.domain, self.seed), launches):
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                return None
+            trial = _tried(self.subject, case, thorough=False)
+            self.tally.add(trial.tally)
+            self.report("covering")
+            if trial.failures:
+                return trial
+            if not self.tally.launches and self.tally.declined.total() >= MOST_DECLINED:
+                return None
         return None
 
     def _far(self) -> Trial | None:
@@ -440,11 +465,18 @@ def explain(searches: list[FormatSearch]) -> None:
     if not failing:
         return
     failing[0].report("explaining")
-    trials = [trial for search in failing for trial in search.failing]
     subject = failing[0].subject
+    others = functools.cache(lambda search: list(search.others()))
 
     def more() -> Iterator[Trial]:
-        return chain.from_iterable(search.others() for search in failing)
+        return chain.from_iterable(map(others, failing))
+
+    claimable = all(numerical(trial) for search in failing for trial in search.failing)
+    for search in failing if claimable else ():
+        # What extreme values alone show says little of a claim.
+        wrong = [trial for trial in others(search) if trial.failures and numerical(trial)]
+        search.failing += wrong[:MOST_EVIDENCE]
+    trials = [trial for search in failing for trial in search.failing]
 
     rounding = looks_like(other_roundings(subject), trials, more)
     claim = "" if rounding else _claim(failing)

@@ -22,6 +22,11 @@ SECONDS = 30.0
 """Time after which no further claim is tried, without what other programs take."""
 
 
+def numerical(trial: Trial) -> bool:
+    """Whether a looser claim may explain all failures of a trial."""
+    return all(failure.check in NUMERICAL for failure in trial.failures)
+
+
 def right_if(subject: Subject, failing: Sequence[Trial], search: Callable[[Subject], Trial | None]) -> str:
     """``right if claims={...}`` for the first claim that makes everything right, or "".
 
@@ -32,7 +37,7 @@ def right_if(subject: Subject, failing: Sequence[Trial], search: Callable[[Subje
     that cancels, a subnormal number that the claim flushes). Nor does a claim about a narrow format where the
     same values are wrong in float32.
     """
-    if not failing or any(failure.check not in NUMERICAL for trial in failing for failure in trial.failures):
+    if not failing or not all(map(numerical, failing)):
         return ""
     wrong = list(failing)
     wider = Wider(subject)
@@ -48,7 +53,7 @@ def right_if(subject: Subject, failing: Sequence[Trial], search: Callable[[Subje
         counterexample = search(replace(subject, arithmetic=looser))
         if counterexample is None:
             return f"right if claims={looser.claimed()}"
-        if any(failure.check not in NUMERICAL for failure in counterexample.failures):
+        if not numerical(counterexample):
             return ""
         wrong.append(counterexample)
     return ""

@@ -9,18 +9,33 @@ from dataclasses import replace
 
 from harness.admission import narrowed
 from harness.case import Case, Grid, Recipe, Row
-from harness.contracts import Contract
+from harness.contracts import Choice, Contract
 from harness.domain import Domain
 from harness.formats import Format, is_integer
 from harness.layouts import Layout
 from harness.strategies import contents, shapes
+from harness.strategies.contents import Demand
 from harness.strategies.cost import Budget, least, products
-from harness.strategies.schedule import LAYOUTS, Launch, schedule, with_many_rows
+from harness.strategies.schedule import LAYOUTS, SHORT, Launch, schedule, with_many_rows
 from harness.strategies.shapes import Wish
-from harness.strategies.supply import DISTINCT, LONG, VERY_LONG, Supply, demands, mixture
+from harness.strategies.supply import DISTINCT, HIGHEST, LONG, UNIFORM, VERY_LONG, Supply, demands, mixture
 from harness.values import SEVERAL, SPECIAL, Family, Stream, max_abs_params
 
-MODERATE = (33, 65, 17, 64, 129, 31, 128)
+FIRST_SHORT = 2000
+"""Beside the number of the launch that it follows, that of a launch of short rows: the others keep their turns."""
+
+ALL_SHORT = frozenset(FIRST_SHORT + number for number in SHORT)
+
+INT16 = 1 << 15
+"""Lengths from which an index of 16 bits overflows."""
+
+FIRST_SMALL = 3000
+"""The first number of launches of short axes."""
+
+TINY = 3
+"""Elements up to which a row is a tiny one."""
+
+MODERATE = (33, 65, 100, 64, 129, 127, 128)
 """Lengths of the main size in most launches of a product of two tensors, both sides of which cost."""
 
 
@@ -48,6 +63,18 @@ def cover(
     return Cover(contract, contents.tested_format(fmt), given, seed).cases(many_rows)
 
 
+def small(
+    contract: Contract, fmt: Format | str, domain: Domain | None = None, seed: int = 0
+) -> Iterator[Case]:
+    """An endless, deterministic sequence of cheap cases: short axes, any scalars, layouts and absent tensors together.
+
+    What is wrong for one combination only, as the last axis of a padded plane or a window beside one query, is met
+    where a launch costs next to nothing. Raises HarnessError if the domain admits no case.
+    """
+    given = narrowed(contract, domain or Domain())
+    return Cover(contract, contents.tested_format(fmt), given, seed).small()
+
+
 class Cover:
     """The state of one covering sequence: whose turn it is, and what positions and values families have met."""
 
@@ -55,6 +82,7 @@ class Cover:
         self.contract, self.fmt, self.domain, self.seed = contract, fmt, domain, seed
         self.budget = Budget.of(fmt)
         self.product = products(contract, shapes.fit(contract, domain, self.budget, Wish(2))) > 0
+        self.combine = sum(isinstance(spec, Choice) for spec in contract.scalars.values()) > 1
         self.formats = contents.formats(contract, domain, fmt)
         self.numbers = itertools.count()
         self.mixtures = (itertools.count(seed), itertools.count())
@@ -85,6 +113,17 @@ class Cover:
             case = self.case(number, launch)
             if case is not None:
                 yield case
+            if number in SHORT and (short := self.case(FIRST_SHORT + number, SHORT[number])) is not None:
+                yield short
+
+    def small(self) -> Iterator[Case]:
+        """See the function of this name."""
+        for place in itertools.count():
+            # Numbers whose launches have no tiles, no largest sizes and no plain scalars.
+            number = FIRST_SMALL + 12 * (place // 5) + (0, 3, 4, 6, 9)[place % 5]
+            case = self.case(number, self._short(number))
+            if case is not None:
+                yield case
 
     def case(self, number: int, launch: Launch) -> Case | None:
         """The case of one launch; None if it was to have an empty axis and the contract admits none."""
@@ -107,7 +146,9 @@ class Cover:
             layout = self._layout(domain, launch, number, place, name == focus[0], cells)
             distinct = contents.distinct_rows(layout, cells)
             if base not in self.main:
-                rows = self.tensors[base].labels(number, place, distinct, cells, self._seed)
+                theme = HIGHEST if launch.wish.content > INT16 else None
+                theme = UNIFORM if number in ALL_SHORT else theme
+                rows = self.tensors[base].labels(number, place, distinct, cells, self._seed, theme)
             elif name in focus and contents.visible(layout, cells) == cells.length:
                 alone = not whole.row_labels(fitted.sizes, fitted.scalars)
                 drawn = same or (self._mixture(number, cells, base) if alone else None)
@@ -115,7 +156,7 @@ class Cover:
                 same = [replace(row, seed=self._seed()) for row in rows] if len(focus) > 1 else None
             else:
                 kind = "ordinary" if name != odd else "extreme" if number % 3 == 0 else "odd"
-                rows = self._companions(layout, cells, base, kind)
+                rows = self._companions(layout, cells, base, kind, short=number in ALL_SHORT)
             tensors[name] = contents.recipe(self.formats[base], layout, cells, rows)
         return Case(fitted.sizes, fitted.scalars, tensors)
 
@@ -123,7 +164,8 @@ class Cover:
         """The wish with as many rows as the budget allows, and only now and then a row longer than it.
 
         Where two tensors meet in a product, most launches have moderate lengths on both sides. Every sixth
-        launch, a long one at first, has the first value of all choices; others differ from seed to seed.
+        launch, a long one at first, and one with the largest sizes have the first value of all choices, where there
+        are several; others differ from seed to seed.
         """
         content = wish.content
         if self.budget.elements < 1000 and content > self.budget.elements and number % 6 != 1:
@@ -144,7 +186,14 @@ class Cover:
         choice, main = wish.choice + 5 * self.seed, wish.main + self.seed
         largest = (1 if number % 6 == 5 else 2 if number % 12 == 8 else 0) if self.product else 0
         largest, beyond = (0, 0) if deep else (largest, beyond)
-        wish = replace(wish, choice=choice, main=main, plain=number % 6 == 1, largest=largest, beyond=beyond)
+        wish = replace(
+            wish,
+            choice=choice,
+            main=main,
+            plain=self.combine and (number % 6 == 1 or number % 24 == 11),
+            largest=largest,
+            beyond=beyond,
+        )
         return replace(wish, content=content, rows=rows, tiles=tiles)
 
     def _focus(self, number: int, grids: dict[str, Grid]) -> list[str]:
@@ -205,15 +254,39 @@ class Cover:
                 return [replace(simple, family=mild[0], start=0)]
             count = min(count, max(1, wish.rows))
         n = contents.extent(layout, cells, count)
+        if cells.content_axes and n <= TINY and (wish.rows >= DISTINCT or next(self.numbers) % 2):
+            return [self._tiny(cells, name, n, number) for number in range(count)]
         for number in range(count):
             # Of a long sum of products a few terms are less than its error, but for such as are nearly all of it.
-            several = count > 1 or self.product
+            # Of two that are each alone in their launch, the one that ends in no full block shows a loss anywhere.
+            several = count > 1 or self.product or n % 2 == 1
             leads = number == 0 and (several if n > VERY_LONG else wish.rows == 1 and n > LONG)
             row = self._everywhere(cells, name, n) if leads and cells.content_axes else None
             row = row or self._take(cells, name, n, at_edges=n > LONG and number % 3 == 1)
             row = row or self._take(cells, name, n)
             rows.append(row or replace(simple, seed=self._seed()))
         return rows
+
+    def _tiny(self, cells: Grid, name: str, n: int, number: int) -> Row:
+        """A row of few elements, for which kernels have shortcuts: all its elements are extreme in most rows.
+
+        Nothing is taken off the demands, most of which such a row does not meet.
+        """
+        given = self.tensors[name]
+        edges = [family for family in given.pool.every if "edges" in family.tags]
+        fitting = [demand for demand in given.special if name == self.first and n >= demand.least]
+        if number % 4 < 3 and edges:
+            values = edges[0].params[0].values
+            self.served[edges[0].name] += 1
+            demand = Demand(edges[0], params=(("first", values[self.served[edges[0].name] % len(values)]),))
+        elif number % 12 == 3 and fitting:
+            demand = fitting[number // 12 % len(fitting)]
+        else:
+            queue = given.by_kind["ordinary" if number % 12 == 11 else "extreme"]
+            demand = queue[0]
+            queue.rotate(-1)
+        row = demand.row(self._seed(), cells, self.domain, next(self.numbers), n=n)
+        return row or Row(demand.family.name, self._seed(), max_abs_params(self.domain))
 
     def _mixture(self, number: int, cells: Grid, name: str) -> list[Row] | None:
         """In most launches that are one situation: vectors of a family each, many or one of them wild."""
@@ -257,8 +330,10 @@ class Cover:
         value = free[0].values[number % len(free[0].values)]
         return replace(row, params=((free[0].name, value), *row.params))
 
-    def _companions(self, layout: Layout, cells: Grid, name: str, kind: str) -> list[Row]:
-        """Rows for a tensor beside the focus, of families of one kind in turn.
+    def _companions(
+        self, layout: Layout, cells: Grid, name: str, kind: str, *, short: bool = False
+    ) -> list[Row]:
+        """Rows for a tensor beside the focus, of families of one kind in turn; every other one extreme if ``short``.
 
         Very long rows of integers begin with one that is decisive everywhere, as the focus does. One row alone is
         no flat one: it would not show which of its elements were read; and a dense one beside very long rows.
@@ -276,7 +351,10 @@ class Cover:
             )
         if count == 1 and n > VERY_LONG and self.product and self.tensors[self.first].everywhere(0):
             rows += [Row(f.name, self._seed(), max_abs_params(self.domain)) for f in self.tensors[name].dense]
-        for _ in range(count - len(rows)):
+        for at in range(count - len(rows)):
+            if short and at % 2:
+                rows.append(self._tiny(cells, name, n, at // 2))
+                continue
             row = queue[0].row(self._seed(), cells, self.domain, next(self.numbers), n=n)
             rows.append(row or Row(queue[0].family.name, self._seed(), max_abs_params(self.domain)))
             queue.rotate(-1)
@@ -284,6 +362,24 @@ class Cover:
 
     def _seed(self) -> int:
         return Stream(self.seed).number(next(self.numbers)) >> 44
+
+    def _short(self, number: int) -> Launch:
+        """A launch of short axes, all of its choices at random."""
+        s = Stream(Stream(self.seed).number(number) ^ number)
+        wish = Wish(
+            s.choice((2, 3, 4, 5, 7, 8, 9, 1), 1),
+            rows=s.choice((6, 2, 4, 9, 12, 1), 3),
+            ndim=s.integer(1, 4, 4),
+            axis=s.integer(0, 11, 5),
+            choice=s.integer(0, 1 << 20, 10),
+            spread=s.integer(0, 11, 6),
+            units=s.integer(0, 2, 7) == 0,
+            main=s.integer(0, 11, 11),
+            square=s.integer(0, 4, 12) == 0,
+        )
+        # What is plainly wrong is told of a plain launch.
+        name = "contiguous" if number < FIRST_SMALL + 6 else s.choice(LAYOUTS, 8)
+        return Launch(wish, name, s.integer(0, 1 << 20, 9))
 
     def _mixed(self, number: int) -> Launch:
         """One launch of the unending mix."""
@@ -294,7 +390,7 @@ class Cover:
             content,
             rows=s.choice((24, 24, 16, 7, 1, 0 if number % 5 == 0 else 12), 3),
             ndim=s.integer(1, 4, 4),
-            axis=s.integer(0, 7, 5),
+            axis=s.integer(0, 11, 5),
             choice=number,
             spread=s.integer(0, 11, 6),
             units=s.integer(0, 4, 7) == 0,

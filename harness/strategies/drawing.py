@@ -75,7 +75,7 @@ def cases(
             content=content and content + longer,
             rows=count and count + more,
             ndim=pick(ndims),
-            axis=pick(range(8)) if Dim in kinds else 0,
+            axis=pick(range(12)) if Dim in kinds else 0,
             choice=pick(range(64)) if turns else 0,
             spread=pick(range(12)),
             units=bool(contract.rows) and pick((False, False, False, True)),

@@ -47,15 +47,13 @@ def dimensions(contract: Contract, domain: Domain) -> tuple[int, ...]:
 
 
 def axes_of(contract: Contract, domain: Domain, scalar: str, sizes: Sizes) -> tuple[int, ...]:
-    """The values a Dim scalar may take, positive and negative, simplest first."""
+    """The values a Dim scalar may take, simplest first: the last axis, then negative and positive ones in turn."""
     spec = contract.scalars[scalar]
     assert isinstance(spec, Dim)
-    written = contract.tensors[spec.of].shape
-    ndim = sum(1 if not word.startswith("*") else len(_pack(sizes, word)) for word in written.split())
-    order = [-1, 0]
-    for axis in range(1, ndim):
-        order += [axis, axis - ndim]
-    order.append(-ndim)
+    ndim = _ndim(contract, spec, sizes)
+    order = [-1, ndim - 1]
+    for axis in range(ndim - 1):
+        order += [-2 - axis, axis]
     possible = [axis for axis in dict.fromkeys(order) if -ndim <= axis < ndim]
     if domain.dim == "last":
         possible = [axis for axis in possible if axis in (-1, ndim - 1)]
@@ -63,6 +61,21 @@ def axes_of(contract: Contract, domain: Domain, scalar: str, sizes: Sizes) -> tu
         possible = [axis for axis in possible if axis in domain.dim]
     allowed = domain.allowed_values(scalar)
     return tuple(axis for axis in possible if allowed is None or axis in allowed)
+
+
+def _in_turn(axes: tuple[int, ...], ndim: int, number: int) -> int:
+    """In every other launch the last axis, for which kernels have a way of its own, by either of its numbers; else
+    another one in turn."""
+    last = [axis for axis in axes if axis in (-1, ndim - 1)]
+    others = [axis for axis in axes if axis not in last]
+    which = (others or last) if number % 2 else (last or others)
+    return which[number // 2 % len(which)]
+
+
+def _ndim(contract: Contract, spec: Dim, sizes: Sizes) -> int:
+    """The axes of the tensor that a Dim scalar is an axis of."""
+    written = contract.tensors[spec.of].shape
+    return sum(1 if not word.startswith("*") else len(_pack(sizes, word)) for word in written.split())
 
 
 def choices(contract: Contract, domain: Domain, scalar: str) -> tuple[Any, ...]:
@@ -78,8 +91,7 @@ def scalar_values(contract: Contract, domain: Domain, sizes: Sizes, axis: int, n
     found: dict[str, Any] = {}
     for place, (name, spec) in enumerate(contract.scalars.items()):
         if isinstance(spec, Dim):
-            axes = axes_of(contract, domain, name, sizes)
-            found[name] = axes[axis % len(axes)]
+            found[name] = _in_turn(axes_of(contract, domain, name, sizes), _ndim(contract, spec, sizes), axis)
         elif isinstance(spec, Choice):
             values = choices(contract, domain, name)
             found[name] = values[turn(number, place, len(values))]

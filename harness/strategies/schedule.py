@@ -68,14 +68,14 @@ def _schedule() -> tuple[Launch, ...]:
         _launch(1000, 16, 2, 2, "offset"),
         _launch(31, 24, 3, 0, "broadcast", spread=1),
         _launch(788, 1, 1, 1, "step"),
-        _launch(64, 24, 3, 4, "permuted"),
+        _launch(64, 24, 4, 4, "permuted"),
         _launch(2049, 8, 2, 0, "combined"),
         _launch(120, 18, 3, 1, "transposed", spread=2),
         _launch(4124, 4, 2, 3, "offset"),
         _launch(1024, 12, 2, 0, "contiguous"),
     ]
     rare = [
-        _launch(69_997, 2, 2, 0, "contiguous"),
+        _launch(135_169, 1, 2, 0, "contiguous"),
         _launch(9, 306, 2, 0, "contiguous"),
         _launch(131_072, 1, 2, 1, "step", units=True),
         _launch(5, 999, 2, 1, "transposed", spread=LAST),
@@ -110,6 +110,13 @@ TURNING = 23
 """Launches that every search has; of those after them a default search reaches the next three."""
 
 SCHEDULE = _schedule()
+
+SHORT = {
+    4: _launch(2, 24, 3, 0, "permuted"),
+    8: _launch(1, 24, 2, 0, "step"),
+    12: _launch(3, 24, 2, 1, "transposed"),
+}
+"""Launches of rows of a few elements, for which kernels have shortcuts, by the launch that they follow."""
 
 
 def schedule(seed: int) -> tuple[Launch, ...]:

@@ -203,8 +203,8 @@ def _divide(rows: int, axes: int, wish: Wish) -> list[int]:
 BEYOND = (19, 3, 35, 1, 50)
 """Differences of two sizes: beside the rests of usual blocks."""
 
-DEEP, DEEP_TILES = 67, (66, 65)
-"""Lengths of a product all of whose sizes take more than a block of 64."""
+DEEP, DEEP_TILES = 67, (72, 69)
+"""Lengths of a product all of whose sizes take more than a block of 64, of which the last holds several results."""
 
 BESIDE = (17, 3, 0, 33, 1, 64, 5, 130, 8)
 """Lengths, beside the main one, of a size that no tensor has together with it; 0 stands for the same."""

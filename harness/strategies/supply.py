@@ -10,7 +10,7 @@ from harness.case import Grid, Row
 from harness.contracts import Contract
 from harness.domain import Domain
 from harness.strategies.contents import POSITIONS, Demand
-from harness.values import SEVERAL, SPECIAL, Family, Pool, pool, specials
+from harness.values import SEVERAL, SPECIAL, WHOLE, Family, Pool, pool, specials
 
 DISTINCT = 24
 """Recipes in a tensor; further rows repeat them with other seeds."""
@@ -32,6 +32,11 @@ TELLING: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = (
 DENSE = "positive"
 """The family whose elements are all of one size and sign."""
 
+HIGHEST = Demand(WHOLE["whole-large"])
+"""The demand of integers that are all among the highest of their range."""
+
+UNIFORM = Demand(WHOLE["whole-uniform"])
+
 SHORT = 8
 """Rows of integers up to which counting goes on from row to row."""
 
@@ -43,6 +48,7 @@ class Supply:
     pool: Pool
     by_kind: dict[str, deque[Demand]]
     themes: tuple[Demand, ...] = ()
+    special: tuple[Demand, ...] = ()
     queue: deque[Demand] = field(default_factory=deque)
 
     @staticmethod
@@ -66,7 +72,8 @@ class Supply:
             "odd": deque([*telling, *map(Demand, calm or mixed or found.every)]),
             "extreme": deque(map(Demand, extreme or calm or mixed or found.every)),
         }
-        return Supply(found, by_kind, tuple(_themes(found.every)) if whole else ())
+        themes = tuple(_themes(found.every)) if whole else ()
+        return Supply(found, by_kind, themes, () if whole else tuple(_special(contract, domain)))
 
     def everywhere(self, number: int) -> Demand | None:
         """A row that is decisive at all positions at once; factors where the contract lists such, or in turn."""
@@ -82,15 +89,23 @@ class Supply:
         """The family without zeros or small numbers, if the tensor has it: no factor hides another."""
         return [family for family in self.pool.every if family.name == DENSE][:1]
 
-    def labels(self, number: int, place: int, count: int, cells: Grid, seed: Callable[[], int]) -> list[Row]:
-        """The rows of an integer tensor beside floating-point ones: all of one theme.
+    def labels(
+        self,
+        number: int,
+        place: int,
+        count: int,
+        cells: Grid,
+        seed: Callable[[], int],
+        theme: Demand | None = None,
+    ) -> list[Row]:
+        """The rows of an integer tensor beside floating-point ones: all of one theme, that given or in turn.
 
         In every fourth launch some hold a planted value, as an ignored label, so that it meets all values of
         the scalars and all kinds of rows soon.
         """
         planted = [theme for theme in self.themes if theme.family.name == "whole-planted"]
         turning = planted[:1] if planted and number % 4 == 1 else self.themes
-        demand = turning[(number + place) % len(turning)]
+        demand = theme or turning[(number + place) % len(turning)]
         params = dict(demand.params)
         rows = []
         for at in range(min(max(count, 1), DISTINCT)):
@@ -146,14 +161,9 @@ def demands(contract: Contract, domain: Domain, given: Pool, special: bool) -> d
     listed, every = given.listed, given.every
     decisive = [family for family in listed if "decisive" in family.tags]
     decisive = decisive or [family for family in every if "decisive" in family.tags]
-    rows = {SPECIAL + row.name: row for row in contract.special}
     kinds = [
         [Demand(family) for family in listed],
-        [
-            Demand(family, least=max(1, len(rows[family.name].lead) + len(rows[family.name].rest)))
-            for family in specials(contract, domain)
-            if special and "whole" not in every[0].tags
-        ],
+        [*_special(contract, domain)] if special and "whole" not in every[0].tags else [],
         [Demand(family, where) for where in POSITIONS for family in decisive],
         [demand for family in every if "special" in family.tags for demand in _placed(family)],
         [Demand(family) for family in every if family not in listed and "special" not in family.tags],
@@ -166,6 +176,14 @@ def demands(contract: Contract, domain: Domain, given: Pool, special: bool) -> d
     ]
     settings = [Demand(family, s.where, s.least, s.params) for family in listed for s in family.settings]
     return deque([*settings, *(demand for *_, demand in sorted(spread, key=lambda item: item[:3]))])
+
+
+def _special(contract: Contract, domain: Domain) -> Iterator[Demand]:
+    """The special rows that a domain admits, each long enough to show its whole pattern."""
+    rows = {SPECIAL + row.name: row for row in contract.special}
+    for family in specials(contract, domain):
+        row = rows[family.name]
+        yield Demand(family, least=max(1, len(row.lead) + len(row.rest)))
 
 
 def _placed(family: Family) -> Iterator[Demand]:

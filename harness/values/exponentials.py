@@ -65,6 +65,17 @@ def leading_minus_inf(s: Stream, n: int, fmt: Format, position: float, level: fl
     return np.where(np.arange(n) <= last, -np.inf, level + s.normal(n))
 
 
+@family(
+    "creeping",
+    "structured",
+    params=(Param("step", (2.0**-9, 2.0**-12, 2.0**-7)),),
+    settings=tuple(Setting((("step", step),), least=1000) for step in (2.0**-9, 2.0**-12)),
+)
+def creeping(s: Stream, n: int, fmt: Format, step: float) -> Floats:
+    """Every 64 elements a little more: maxima that rise by less than a threshold below which nothing is rescaled."""
+    return np.floor(np.arange(n) / 64) * step
+
+
 EXPONENTIALS = (
     all_negative,
     stagnation,
@@ -73,4 +84,5 @@ EXPONENTIALS = (
     minus_inf_row,
     some_minus_inf,
     leading_minus_inf,
+    creeping,
 )

@@ -14,7 +14,7 @@ from harness.values.counter import Floats, Stream
 TAGS = frozenset(
     {
         *("generic", "ordinary", "structured", "decisive", "cancellation", "range", "special", "exact"),
-        *("mild", "flat", "everywhere", "whole", "vectors", "poison"),
+        *("mild", "flat", "everywhere", "whole", "vectors", "poison", "edges"),
     }
 )
 
@@ -74,7 +74,8 @@ class Family:
     beside their bounds), *range* (extreme magnitudes), *special* (holds inf or NaN), *exact* (partial sums
     are exact in any order), *whole* (integers of the range of an integer tensor, which ``make`` gets in
     place of ``fmt``), *flat* (all elements, or vectors, alike: which of them was read does not show), *vectors*
-    (patterns along an inner axis), *poison* (used in place of other rows, never drawn).
+    (patterns along an inner axis), *edges* (every element is extreme: for rows of few elements), *poison* (used
+    in place of other rows, never drawn).
     """
 
     name: str

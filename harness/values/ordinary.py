@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.formats import Format
 from harness.values.counter import Floats, Stream
-from harness.values.family import Param, family
+from harness.values.family import Param, family, place
 
 
 @family("small-integers", "generic", "ordinary", "exact")
@@ -92,5 +92,18 @@ def inf_nan(s: Stream, n: int, fmt: Format, kind: float) -> Floats:
     return np.where(s.integers(n, 0, 7, 2) == 0, np.array(marks)[chosen], s.normal(n, 3))
 
 
+EDGE_VALUES = 13
+"""How many different values a row of edge values holds."""
+
+
+@family("edge-values", "special", "edges", params=(Param("first", tuple(range(EDGE_VALUES))),))
+def edge_values(s: Stream, n: int, fmt: Format, first: float) -> Floats:
+    """Each element one of NaN, infinities, zeros, ones, the largest and the smallest numbers; ``first``: which one
+    begins."""
+    found = [np.inf, 0.0, 1.0, fmt.max, fmt.eta, 2.0**fmt.emin]
+    every = np.array([np.nan, *(sign * value for value in found for sign in (1, -1))])
+    return place(every[s.integers(n, 0, EDGE_VALUES - 1, 1)], 0, every[int(first)])
+
+
 ORDINARY = (small_integers, gaussian, positive, positive_integers, window, wide, equal, signed_zeros)
-EDGES = (near_overflow, near_underflow, subnormal, inf_nan)
+EDGES = (near_overflow, near_underflow, subnormal, inf_nan, edge_values)

@@ -26,7 +26,7 @@ def factor_vectors(s: Stream, n: int, fmt: Format, inner: float, spread: float) 
     return s.normal(n) * powers(s.integers(n, -int(spread), int(spread), 5)[number])
 
 
-@family("ascending-vectors", "vectors", params=(INNER, Param("step", (0.25, 1.0, -0.25))))
+@family("ascending-vectors", "vectors", params=(INNER, Param("step", (0.25, 1.0, -0.25, 2.0**-13))))
 def ascending_vectors(s: Stream, n: int, fmt: Format, inner: float, step: float) -> Floats:
     """One vector, j + 1 steps long in vector j: products with another vector rise or fall with j."""
     number, place = _split(n, inner)

@@ -82,7 +82,7 @@ def attention_of_one_key_from_the_left(q, k, v, *, scale, causal, window):
     return _attention(q, k, v, scale, causal, window, lambda p: p)
 
 
-@wrong(references.attention, "accuracy", smallest=None)
+@wrong(references.attention, "accuracy", "special values", smallest=None)
 def attention_of_keys_in_whole_blocks_before(q, k, v, *, scale, causal, window):
     """Tiles of 16 queries end at a block of 32 keys, counted as if T - S were a multiple of 32."""
     before = k.shape[2] - q.shape[2]
@@ -100,3 +100,22 @@ def attention_of_keys_in_whole_blocks_before(q, k, v, *, scale, causal, window):
 def picked_sum_wraps_the_padding(x, index):
     """An index of -1 reads the last element."""
     return x.double()[index].sum(-1).to(x.dtype)
+
+
+@wrong(references.attention, "accuracy", smallest=128)
+def attention_of_one_query_sees_all(q, k, v, *, scale, causal, window):
+    """A single query, the last of a sequence, sees every key: its window is forgotten."""
+    if q.shape[2] == 1 and causal == "bottom-right":
+        causal = window = None
+    return _attention(q, k, v, scale, causal, window, lambda p: p)
+
+
+@wrong(references.attention, "accuracy", smallest=None)
+def attention_averages_its_halves(q, k, v, *, scale, causal, window):
+    """Many keys for many queries are worked on in halves, whose results are averaged without their sums."""
+    half = k.shape[2] // 2
+    if causal is None and window is None and k.shape[2] > 128 and q.shape[2] > 64:
+        parts = ((k[:, :, at], v[:, :, at]) for at in (slice(half), slice(half, None)))
+        found = [_attention(q, *part, scale, None, None, lambda p: p).double() for part in parts]
+        return (sum(found) / 2).to(q.dtype)
+    return _attention(q, k, v, scale, causal, window, lambda p: p)

@@ -213,3 +213,31 @@ def sum_of_pairs_from_an_even_address(x, dim):
     if x.ndim == 1 and x.stride(0) == 1 and x.storage_offset() % 2 and x.numel() > 8:
         x = torch.as_strided(x, x.shape, (1,), x.storage_offset() - 1)
     return x.double().sum(dim).to(x.dtype)
+
+
+@wrong(references.sum, *LAYOUT, "accuracy", "special values", smallest=16)
+def sum_of_planes_taken_for_one(x, dim):
+    """The leading axes are one axis with the stride of the last of them: a gap after each plane is not seen."""
+    ordered = x.ndim > 2 and dim % x.ndim == x.ndim - 1 and x.stride(-1) == 1 and min(x.shape) > 1
+    if ordered and list(x.stride()) == sorted(x.stride(), reverse=True) and min(x.stride()) > 0:
+        rows = x[..., 0].numel()
+        planes = x.as_strided((rows, x.shape[-1]), (x.stride(-2), 1), x.storage_offset())
+        return planes.double().sum(1).reshape(x.shape[:-1]).to(x.dtype)
+    return x.double().sum(dim).to(x.dtype)
+
+
+@wrong(references.group_norm, *LAYOUT, "accuracy", "special values", smallest=64)
+def group_norm_of_channels_last(x, num_groups, weight, bias, eps):
+    """Where channels are the fastest axis, every num_groups-th of them is taken for a group."""
+    if not x.numel():
+        return torch.empty_like(x)
+    samples, channels, *spatial = x.shape
+    last = x.ndim == 4 and x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
+    split = (channels // num_groups, num_groups) if last else (num_groups, channels // num_groups)
+    grouped = x.double().reshape(samples, *split, -1)
+    axes = (1, 3) if last else (2, 3)
+    centred = grouped - grouped.mean(axes, keepdim=True)
+    y = (centred / (centred.square().mean(axes, keepdim=True) + eps).sqrt()).reshape(x.shape)
+    along = (channels, *(1 for _ in spatial))
+    y = y if weight is None else y * weight.double().reshape(along)
+    return (y if bias is None else y + bias.double().reshape(along)).to(x.dtype)

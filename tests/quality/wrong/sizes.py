@@ -372,3 +372,25 @@ def matmul_of_tiles_that_are_first_nowhere(a, b):
     if min(*a.shape, b.shape[1]) > 64:
         y[64:, 64:] -= a[64:, 64:65].double() @ b[64:65, 64:].double()
     return y.to(a.dtype)
+
+
+@wrong(references.sum, "accuracy", smallest=None)
+def sum_of_128_partials(x, dim):
+    """The second stage holds 128 partial sums of 1024: what lies beyond 2^17 is left out."""
+    return _sum_first(x, dim, min(x.shape[dim], 1 << 17))
+
+
+@wrong(references.matmul, "accuracy", smallest=None)
+def product_that_needs_two_of_a_tail(a, b):
+    """Beyond two tiles of 32 the last of K is left out where all but one of a tile are left over."""
+    k = a.shape[1]
+    k -= k > 64 and k % 32 == 31
+    return (a[:, :k].double() @ b[:k].double()).to(a.dtype)
+
+
+@wrong(references.var, "special values", smallest=1)
+def variance_of_one_is_zero(x, dim, correction):
+    """A row of one element is not looked at, though it may be NaN."""
+    if x.shape[dim] == 1 and correction == 0:
+        return torch.zeros_like(x.select(dim, 0))
+    return x.double().var(dim, correction=correction).to(x.dtype)

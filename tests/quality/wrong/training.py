@@ -80,3 +80,33 @@ def jensen_shannon_of_probabilities(p, q):
     a, b = p.float().exp(), q.float().exp()
     middle = (0.5 * (a + b)).log()
     return (0.5 * ((a * (p.float() - middle)).sum(-1) + (b * (q.float() - middle)).sum(-1))).to(p.dtype)
+
+
+@wrong(references.sgd, "accuracy", smallest=4)
+def sgd_takes_a_zero_buffer_for_a_new_one(
+    param, grad, momentum_buffer, *, step, lr, momentum, dampening, nesterov, weight_decay
+):
+    """A buffer that is all 0 takes the whole gradient, as at step 1, whatever the step and the dampening."""
+    g = grad.double() + weight_decay * param.double()
+    first = step == 1 or not bool(momentum_buffer.any())
+    buffer = g if first else momentum * momentum_buffer.double() + (1 - dampening) * g
+    update = (g + momentum * buffer if nesterov else buffer) if momentum else g
+    momentum_buffer.copy_(buffer if momentum else momentum_buffer)
+    param.copy_(param.double() - lr * update)
+
+
+@wrong(references.adam, "layout", "accuracy", smallest=16)
+def adam_sums_an_expanded_gradient(
+    param, grad, exp_avg, exp_avg_sq, *, step, lr, beta1, beta2, eps, weight_decay, decoupled
+):
+    """A gradient of one element for all is added up along its first axis."""
+    g = grad.double() * (len(grad) if grad.ndim > 1 and not any(grad.stride()) else 1)
+    p = param.double()
+    p = p * (1 - lr * weight_decay) if decoupled else p
+    g = g if decoupled else g + weight_decay * p
+    m = beta1 * exp_avg.double() + (1 - beta1) * g
+    v = beta2 * exp_avg_sq.double() + (1 - beta2) * g * g
+    bias = (1 - beta1**step, 1 - beta2**step)
+    exp_avg.copy_(m)
+    exp_avg_sq.copy_(v)
+    param.copy_(p - lr * (m / bias[0]) / ((v / bias[1]).sqrt() + eps))
