@@ -245,6 +245,23 @@ def test_a_tuple_of_one_is_the_one_and_none_is_no_result() -> None:
     assert "returned tuple (tensor(" in str(verdict) and "the contract wants a dense tensor" in str(verdict)
 
 
+def test_an_argument_that_is_reshaped_is_a_condition_still() -> None:
+    @harness.contract(
+        args={"x": "B T", "mask": Tensor("B T", dtype="bool")}, returns="B", rows="B", nonempty=("T",)
+    )
+    def kept(x: Any, mask: Any) -> Any:
+        mask = numbers.reshape(mask, x.shape)
+        return numbers.mean(x, -1, where=mask) + numbers.amax(x, -1, where=mask)
+
+    def right(x: Any, mask: Any) -> torch.Tensor:
+        x = x.double()
+        mean = torch.where(mask, x, 0.0).sum(-1) / mask.sum(-1)
+        return mean + torch.where(mask, x, -torch.inf).amax(-1)
+
+    verdict = harness.check(lambda x, mask: right(x, mask).to(x.dtype), kept, "float32", examples=48)
+    assert verdict.outcome == "PASS", str(verdict)
+
+
 def test_what_is_judged_in_place_is_not_to_be_returned() -> None:
     def returning(grads: Any, scale: float) -> Any:
         for grad in grads:

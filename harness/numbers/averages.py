@@ -21,6 +21,7 @@ import math
 from dataclasses import dataclass
 
 from harness.numbers.backend import Array, Backend
+from harness.numbers.conditions import mask_of
 from harness.numbers.dots import infinite_when_reduced, reduced
 from harness.numbers.model import HOPELESS, compound
 from harness.numbers.number import (
@@ -77,7 +78,7 @@ class _Places:
 def softmax_average(
     z: Number,
     v: Number,
-    where: Array | None = None,
+    where: Array | Number | None = None,
     *,
     probabilities: str | None = None,
     normalizer: str | None = None,
@@ -108,6 +109,7 @@ def softmax_average(
     Where max|vⱼ - O| takes the place of the sum, the reading's own weights may be as wrong as a kernel's: its O
     is one of the hull of the vⱼ, all of which t spans.
     """
+    where = where if where is None else mask_of(where)
     places = _Places(probabilities, normalizer, partials)
     axis = max(range(len(z.shape) - 2), key=lambda axis: z.shape[axis], default=0)
     count = z.shape[axis]
@@ -221,7 +223,7 @@ def _brief(z: Number, v: Number, where: Array | None) -> tuple[_Weights, Array, 
     return _Weights(where, largest, w, 0.0, total, 0.0, 0.0, 0.0, None), value, average
 
 
-def log_sum_exp(z: Number, where: Array | None = None) -> Number:
+def log_sum_exp(z: Number, where: Array | Number | None = None) -> Number:
     """log Σⱼ exp(zⱼ) [..., S, 1] over the keys that ``where`` leaves; -inf for a row without keys.
 
     z: [..., S, T]. -log1p(-ΣT/l), at most the largest eⱼ, and g_L for the sum; then 5u of log l, 2u of max z
@@ -230,6 +232,7 @@ def log_sum_exp(z: Number, where: Array | None = None) -> Number:
     """
     reading, xp = z.reading, z.reading.backend
     model, keys = reading.model, z.shape[-1]
+    where = where if where is None else mask_of(where)
     if keys == 0:
         return Number(reading, xp.sum(z.v, len(z.shape) - 1) - xp.scalar(math.inf), 0.0)
     weights = _weights(z, where)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from harness.numbers.backend import Array, Backend
+from harness.numbers.conditions import mask_of
 from harness.numbers.model import compound
 from harness.numbers.number import (
     FAR,
@@ -29,7 +30,11 @@ from harness.numbers.number import (
 
 
 def sum(
-    x: Number, dim: int, where: Array | None = None, partials: str | None = None, hop: str | None = None
+    x: Number,
+    dim: int,
+    where: Array | Number | None = None,
+    partials: str | None = None,
+    hop: str | None = None,
 ) -> Number:
     """Σ xᵢ: Σtᵢ + ((1+u)^depth - 1)·Σ(|xᵢ| + tᵢ); the depth is the claim's (any order needs n-1).
 
@@ -94,11 +99,12 @@ def _overflowed(xp: Backend, x: Number, dim: int) -> Array:
     return xp.isinf(xp.sum(xp.where(xp.isfinite(x.v), abs(x.v), xp.scalar(0.0)), dim))
 
 
-def mean(x: Number, dim: int, where: Array | None = None, partials: str | None = None) -> Number:
+def mean(x: Number, dim: int, where: Array | Number | None = None, partials: str | None = None) -> Number:
     """Σ xᵢ / n, as a sum and a division; the mean of an empty axis is NaN."""
     reading, xp = x.reading, x.reading.backend
     count = coerce(reading, axis_of(x, dim)[1])
     if where is not None:
+        where = mask_of(where)
         ones = xp.where(where, xp.filled(xp.constant(1.0), x.v), xp.scalar(0.0))
         count = Number(reading, xp.sum(ones, axis_of(x, dim)[0]), 0.0, nonnegative=True)
     return sum(x, dim, where, partials) / count
@@ -174,7 +180,7 @@ def _product_flags(x: Number, v: Array, growth: Array, decay: Array, dim: int) -
     return may
 
 
-def amax(x: Number, dim: int, where: Array | None = None) -> Number:
+def amax(x: Number, dim: int, where: Array | Number | None = None) -> Number:
     """max xᵢ: the largest of the t's; NaN wins. Unspecified where the largest may have overflowed away."""
     xp = x.reading.backend
     dim, _ = axis_of(x, dim)
@@ -189,7 +195,7 @@ def amax(x: Number, dim: int, where: Array | None = None) -> Number:
     return settle(x.reading, v, t, may)
 
 
-def amin(x: Number, dim: int, where: Array | None = None) -> Number:
+def amin(x: Number, dim: int, where: Array | Number | None = None) -> Number:
     """min xᵢ, as -max(-xᵢ)."""
     return -amax(-x, dim, where)
 
@@ -240,10 +246,11 @@ def axis_of(x: Number, dim: int) -> tuple[int, int]:
     return dim % rank, x.shape[dim]
 
 
-def _present(x: Number, where: Array | None, absent: float) -> Number:
+def _present(x: Number, where: Array | Number | None, absent: float) -> Number:
     """x with its masked-out terms replaced by an exact value, without flags."""
     if where is None:
         return x
+    where = mask_of(where)
     xp = x.reading.backend
     zero = xp.scalar(0.0)
     t = x.error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.numbers.backend import Array
+from harness.numbers.conditions import exact_of, mask_of
 from harness.numbers.elementary import exp
 from harness.numbers.number import NAN, NINF, PINF, Number, coerce, combined, could_be, joined, settle
 
@@ -20,7 +21,7 @@ def where(condition: Array | Number, a: Number | float, b: Number | float) -> Nu
         raise TypeError("where(condition, a, b) needs a number among a and b")
     reading, xp = number.reading, number.reading.backend
     a, b = coerce(reading, a), coerce(reading, b)
-    condition = _mask(condition)
+    condition = mask_of(condition)
     v = xp.where(condition, a.v, b.v)
     t: Any = 0.0 if a.exact and b.exact else xp.where(condition, a.t, b.t)
     may = None
@@ -32,12 +33,12 @@ def where(condition: Array | Number, a: Number | float, b: Number | float) -> Nu
 
 def isfinite(a: Number) -> Array:
     """Mask of finite elements of an exact number."""
-    return a.reading.backend.isfinite(_exact(a, "isfinite").v)
+    return a.reading.backend.isfinite(exact_of(a, "isfinite").v)
 
 
 def isnan(a: Number) -> Array:
     """Mask of NaN elements of an exact number."""
-    return a.reading.backend.isnan(_exact(a, "isnan").v)
+    return a.reading.backend.isnan(exact_of(a, "isnan").v)
 
 
 def maximum(a: Number, b: Number | float) -> Number:
@@ -90,25 +91,3 @@ def rounded(a: Number, place: str, at: Number | None = None, *, summand: bool = 
 def sigmoid(a: Number) -> Number:
     """1 / (1 + exp(-a)), by the rules of its parts; exp overflowing gives 0."""
     return 1.0 / (1.0 + exp(-a))
-
-
-def _mask(condition: Any) -> Array:
-    """A condition as a mask."""
-    if isinstance(condition, Number):
-        return _exact(condition, "the truth").v != 0
-    if isinstance(condition, bool):
-        raise TypeError(f"where is given {condition} for all elements; write a if condition else b")
-    if str(getattr(condition, "dtype", "")) not in ("torch.bool", "bool"):
-        raise TypeError(
-            f"where is given a {type(condition).__name__} as its condition; give a comparison of inputs, such as "
-            "x > 0 or positions(x, -1) <= i, or a bool or integer argument"
-        )
-    return condition
-
-
-def _exact(a: Number, what: str) -> Number:
-    if not a.exact:
-        raise TypeError(
-            f"a definition tests {what} of a number that carries a rounding error; test an input instead"
-        )
-    return a
