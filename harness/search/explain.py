@@ -68,7 +68,10 @@ def _explains(subject: Subject, looser: Arithmetic, wrong: Sequence[Trial]) -> b
         if not all(output.right_everywhere for output in judged):
             return False
         name = oracle.dtype_under_test(subject.contract, trial.case)
-        flushed = 4 * _smallest_normal(name) if looser.flush != subject.arithmetic.flush else 0.0
+        flushed = 0.0
+        if looser.flush != subject.arithmetic.flush:
+            terms = max((n for tensor in trial.exact.values() for n in tensor.shape), default=1)
+            flushed = 4 * terms * _smallest_normal(name)
         for output, before, plain, got in zip(judged, trial.judgements, trial.plain, trial.got, strict=True):
             small = (output.lo >= -flushed) & (output.hi <= flushed)
             vague = (output.lo <= 0) & (output.hi >= 0) & ~small & plain
