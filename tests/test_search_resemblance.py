@@ -88,7 +88,7 @@ EXPLAINED: dict[str, tuple[Kernel, Contract, str, str]] = {
         rowwise(lambda rows: rows[..., : rows.shape[-1] // 16 * 16].sum(-1)),
         references.sum,
         "float16",
-        "the elements of x along dim after its last 16 in whole were 0",
+        "the elements of x along dim beyond a whole multiple of 16 were 0",
     ),
     "maximum from 0": (
         rowwise(lambda rows: rows.amax(-1).clamp(min=0.0)),

@@ -184,7 +184,7 @@ def _shortened(contract: Contract, name: str, word: str) -> Iterator[Suspect]:
         )
         for block in BLOCKS:
             yield Suspect(
-                f"the elements of {name} {where} after its last {block} in whole {is_}",
+                f"the elements of {name} {where} beyond a whole multiple of {block} {is_}",
                 with_fill(name, word, _after_whole(block), fill),
             )
             yield Suspect(
