@@ -1148,9 +1148,13 @@ def test_a_verdict_does_not_depend_on_the_users_settings():
 
     def total(x, dim):
         seen.add((torch.get_default_dtype(), torch.get_default_device().type))
+        flushed = bool(torch.full((1,), 1e-40, dtype=torch.float32, device="cpu").mul(1).eq(0))
+        torch.set_flush_denormal(False)  # what is right has subnormal results
         ones = torch.empty(x.shape, dtype=x.dtype, device=x.device)
         add_one[(-(-x.numel() // 64),)](x.contiguous(), ones, x.numel(), BLOCK=64)
-        return x.double().sum(dim).to(x.dtype)
+        result = x.double().sum(dim).to(x.dtype)
+        torch.set_flush_denormal(flushed)
+        return result
 
     def doubled(x, dim):
         return 2 * total(x, dim)

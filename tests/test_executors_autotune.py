@@ -51,8 +51,8 @@ def tuned(*configs):
     return row_sum
 
 
-def checked(fn, **options):
-    return harness.check(fn, references.sum, "float32", domain=DOMAIN, examples=100, **options)
+def checked(fn, examples=100, **options):
+    return harness.check(fn, references.sum, "float32", domain=DOMAIN, examples=examples, **options)
 
 
 def test_a_kernel_of_which_every_configuration_is_right_passes():
@@ -83,7 +83,7 @@ def test_what_a_configuration_reads_outside_is_found():
 
 def test_configurations_take_turns_or_are_all_judged():
     many = [*({"BLOCK": 2048, "num_stages": stages} for stages in range(1, 20)), {"BLOCK": 64}]
-    some = checked(tuned(*map(dict, many)), shrink=False)
+    some = checked(tuned(*map(dict, many)), examples=300, shrink=False)
     every = checked(tuned(*map(dict, many)), shrink=False, configs="all")
     for verdict in (some, every):
         assert "in configuration 19 of sum_kernel" in verdict.findings[0].message

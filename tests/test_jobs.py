@@ -124,7 +124,8 @@ def test_a_right_kernel_passes_and_its_progress_is_told(runner: Supervised) -> N
     record = judge(runner, planned, Budget(examples=48), events.append)
     assert record.outcome == "PASS"
     moved = [event for event in events if isinstance(event, Moved)]
-    assert moved and 0 < (moved[0].share or 0) <= 1 and moved[0].phase == "covering"
+    shares = [event.share for event in moved if event.share is not None]
+    assert moved[0].phase == "covering" and 0 < max(shares) <= 1 and shares == sorted(shares)
 
 
 def test_the_child_judges_as_this_process_would(runner: Supervised) -> None:

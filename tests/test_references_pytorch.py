@@ -83,6 +83,14 @@ def _linear(x: torch.Tensor, weight: torch.Tensor, bias: Any, activation: str | 
     return z if activation is None else getattr(functional, activation)(z)
 
 
+def _linear_by_erf(x: torch.Tensor, weight: torch.Tensor, bias: Any, activation: str | None) -> torch.Tensor:
+    """The gelu of many infinities at once is NaN in torch."""
+    if activation != "gelu":
+        return _linear(x, weight, bias, activation)
+    z = functional.linear(x, weight, bias)
+    return (z.float() * (1 + torch.erf(z.float() * 0.5**0.5)) * 0.5).to(z.dtype)
+
+
 def _mask(q: torch.Tensor, k: torch.Tensor, causal: str | None, window: int | None) -> torch.Tensor | None:
     """0 where a query sees a key, else -inf; None if it sees all."""
     if causal is None and window is None:
@@ -139,6 +147,11 @@ def _unscale(grads: list[torch.Tensor], scale: float) -> torch.Tensor:
     return found
 
 
+def _unscale_and_look_again(grads: list[torch.Tensor], scale: float) -> torch.Tensor:
+    found = _unscale(grads, scale)
+    return found + sum(not bool(grad.isfinite().all()) for grad in grads)
+
+
 def _quantize_int8(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     scale = x.float().abs().amax(-1) / 127.0
     codes = torch.round(x.float() / scale[..., None]).clamp(-127, 127).nan_to_num()
@@ -148,7 +161,7 @@ def _quantize_int8(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def _quantize_fp8(x: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
     largest = torch.finfo(dtype).max
     scale = x.float().abs().amax(-1) / largest
-    codes = torch.where(x == 0, 0.0, x.float() / scale[..., None])
+    codes = torch.where(scale[..., None] == 0, 0.0, x.float() / scale[..., None])
     return codes.clamp(-largest, largest).to(dtype), scale
 
 
@@ -238,10 +251,10 @@ RIGHT: dict[str, tuple[Callable[..., Any], str, tuple[str, ...], dict[str, Any]]
     "matmul": (_matmul, "matmul", ALL, {}),
     "bmm": (torch.bmm, "bmm", ALL, {}),
     "addmm": (_addmm, "addmm", ALL, {}),
-    "linear-float32": (_linear, "linear", ("float32",), {}),
+    "linear-float32": (_linear_by_erf, "linear", ("float32",), {}),
     # The product and the sum are rounded before the activation is called.
-    "linear-float16": (_linear, "linear", ("float16",), {"roundings": ("product", "biased")}),
-    "linear-bfloat16": (_linear, "linear", ("bfloat16",), {"roundings": ("product", "biased")}),
+    "linear-float16": (_linear_by_erf, "linear", ("float16",), {"roundings": ("product", "biased")}),
+    "linear-bfloat16": (_linear_by_erf, "linear", ("bfloat16",), {"roundings": ("product", "biased")}),
     "attention": (_attention, "attention", ALL, {}),
     "attention_lse-float32": (_attention_lse, "attention_lse", ("float32",), {}),
     # The vectorised exponential of half precision errs by 5.3e-5, at 0 already.
@@ -253,7 +266,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], str, tuple[str, ...], dict[str, Any]]
     "sgd-float32": (_sgd, "sgd", ("float32",), {}),
     "sgd-float16": (_sgd, "sgd", ("float16",), {"accumulator": "float16", "roundings": ("state",)}),
     "sgd-bfloat16": (_sgd, "sgd", ("bfloat16",), {"accumulator": "bfloat16", "roundings": ("state",)}),
-    "unscale": (_unscale, "unscale", ("float32", "bfloat16"), {}),
+    "unscale": (_unscale_and_look_again, "unscale", ALL, {}),
     "quantize_int8": (_quantize_int8, "quantize_int8", ALL, {}),
     "quantize_fp8": (_quantize_fp8, "quantize_fp8", ALL, {}),
     "quantize_fp8_block": (_quantize_fp8_block, "quantize_fp8_block", ALL, {}),
@@ -316,14 +329,15 @@ WRONG: dict[str, tuple[Callable[..., Any], str, tuple[str, ...]]] = {
     "softmax": (torch.softmax, "softmax", ALL),
     "log_softmax": (torch.log_softmax, "log_softmax", ALL),
     "logsumexp": (torch.logsumexp, "logsumexp", HALF),
-    "linear": (_linear, "linear", HALF),
+    # The vectorised gelu of inf is NaN.
+    "linear": (_linear, "linear", ALL),
     # A query of NaN gives 0 beside a key, and NaN where there is none.
     "attention": (_attention, "attention", ALL),
     "attention_lse": (_attention_lse, "attention_lse", HALF),
     "adam": (_adam, "adam", HALF),
     "sgd": (_sgd, "sgd", HALF),
     # found_inf is looked for before the division: a scale below 1 makes infinities that pass.
-    "unscale": (_unscale, "unscale", ("float16",)),
+    "unscale": (_unscale, "unscale", HALF),
     # Products multiply in the payload's format.
     "all_reduce": (_all_reduce, "all_reduce", HALF),
     # log_softmax makes x - (max + log Σ) of 16-bit brackets, and the losses of the rows are rounded again.

@@ -34,7 +34,7 @@ from harness.search.reduce import in_format, reduced
 from harness.search.resemblance import looks_like, other_launches, other_roundings
 from harness.simplify import contiguous
 from harness.strategies import cover, drawn, far, small, whole
-from harness.strategies.schedule import SHORT, TURNING
+from harness.strategies.schedule import BESIDE, TURNING
 from harness.strategies.whole import ELEMENTS
 from harness.subjects import FORMATS, Target
 from harness.trial import MOST_COUNTED, Subject, Trial, run_trial
@@ -46,7 +46,7 @@ DEFAULT_EXAMPLES = 500
 LEAST_COUNTED = 4
 """What one launch counts towards the examples at least; MOST_COUNTED, at most."""
 
-COVERING = TURNING + len(SHORT) + 3
+COVERING = TURNING + len(BESIDE) + 3
 """Launches of the covering list per DEFAULT_EXAMPLES, some of them the format's own; Hypothesis draws what follows."""
 
 MANY_SMALL, FEW_SMALL = 48, 12
@@ -307,7 +307,7 @@ class FormatSearch:
             self.report("covering")
             if trial.failures:
                 return trial
-            if not self.tally.launches and self.tally.declined.total() >= MOST_DECLINED:
+            if not self.tally.launches and self.tally.declined.total() >= FEW_SMALL:
                 return None
         return None
 

@@ -16,15 +16,13 @@ from harness.layouts import Layout
 from harness.strategies import contents, shapes
 from harness.strategies.contents import Demand
 from harness.strategies.cost import Budget, least, products
-from harness.strategies.schedule import LAYOUTS, SHORT, Launch, schedule, with_many_rows
+from harness.strategies.schedule import BESIDE, LAYOUTS, Launch, schedule, with_many_rows
 from harness.strategies.shapes import Wish
 from harness.strategies.supply import DISTINCT, HIGHEST, LONG, UNIFORM, VERY_LONG, Supply, demands, mixture
 from harness.values import SEVERAL, SPECIAL, Family, Stream, max_abs_params
 
-FIRST_SHORT = 2000
-"""Beside the number of the launch that it follows, that of a launch of short rows: the others keep their turns."""
-
-ALL_SHORT = frozenset(FIRST_SHORT + number for number in SHORT)
+FIRST_BESIDE = 2000
+"""The number of a launch that follows another one, less that one's."""
 
 INT16 = 1 << 15
 """Lengths from which an index of 16 bits overflows."""
@@ -34,6 +32,9 @@ FIRST_SMALL = 3000
 
 TINY = 3
 """Elements up to which a row is a tiny one."""
+
+SHORT = frozenset(FIRST_BESIDE + number for number, launch in BESIDE.items() if launch.wish.content <= TINY)
+"""The numbers of launches of tiny rows."""
 
 MODERATE = (33, 65, 100, 64, 129, 127, 128)
 """Lengths of the main size in most launches of a product of two tensors, both sides of which cost."""
@@ -113,8 +114,8 @@ class Cover:
             case = self.case(number, launch)
             if case is not None:
                 yield case
-            if number in SHORT and (short := self.case(FIRST_SHORT + number, SHORT[number])) is not None:
-                yield short
+            if number in BESIDE and (beside := self.case(FIRST_BESIDE + number, BESIDE[number])) is not None:
+                yield beside
 
     def small(self) -> Iterator[Case]:
         """See the function of this name."""
@@ -147,7 +148,7 @@ class Cover:
             distinct = contents.distinct_rows(layout, cells)
             if base not in self.main:
                 theme = HIGHEST if launch.wish.content > INT16 else None
-                theme = UNIFORM if number in ALL_SHORT else theme
+                theme = UNIFORM if number in SHORT else theme
                 rows = self.tensors[base].labels(number, place, distinct, cells, self._seed, theme)
             elif name in focus and contents.visible(layout, cells) == cells.length:
                 alone = not whole.row_labels(fitted.sizes, fitted.scalars)
@@ -156,7 +157,7 @@ class Cover:
                 same = [replace(row, seed=self._seed()) for row in rows] if len(focus) > 1 else None
             else:
                 kind = "ordinary" if name != odd else "extreme" if number % 3 == 0 else "odd"
-                rows = self._companions(layout, cells, base, kind, short=number in ALL_SHORT)
+                rows = self._companions(layout, cells, base, kind, short=number in SHORT)
             tensors[name] = contents.recipe(self.formats[base], layout, cells, rows)
         return Case(fitted.sizes, fitted.scalars, tensors)
 

@@ -19,7 +19,12 @@ def all_negative(s: Stream, n: int, fmt: Format, level: float, spread: float) ->
     return level + spread * s.normal(n)
 
 
-@family("stagnation", "structured", params=(Param("low", (-12.0, -8.0, -20.0)), POSITION))
+@family(
+    "stagnation",
+    "structured",
+    params=(Param("low", (-12.0, -8.0, -20.0)), POSITION),
+    settings=(Setting((("low", -12.0),), "first", least=1000),),
+)
 def stagnation(s: Stream, n: int, fmt: Format, low: float, position: float) -> Floats:
     """0 among copies of -12: n·exp(-12) counts, but each term is lost in a float16 accumulator."""
     return place(np.full(n, low), position, 0.0)
