@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from harness.checks.agreement import wrong_elements
 from harness.checks.judgement import Target
 from harness.checks.sentence import judge
 from harness.checks.wording import element_text
@@ -50,3 +51,19 @@ def test_where_both_zeros_are_right_zero_has_no_sign() -> None:
 
 def _float32() -> Target:
     return Target("number", FLOAT32, FLOAT32)
+
+
+def test_a_finite_answer_that_is_missed_is_told_before_a_missing_nan() -> None:
+    got = torch.tensor([0.0, torch.nan, torch.nan], dtype=torch.float64)
+    value = torch.tensor([torch.nan, 1.0, torch.nan], dtype=torch.float64)
+    flags = torch.zeros(3, dtype=torch.uint8)
+    judged = judge(
+        got, Answer(value, torch.zeros(3, dtype=torch.float64), flags), Target("number", FLOAT32, FLOAT32)
+    )
+    (failure,) = wrong_elements(
+        [got], [judged], ["out"], [FLOAT32], [torch.arange(3)], [torch.zeros(3).bool()]
+    )
+    assert (failure.check, failure.element) == (
+        "special values",
+        (1,),
+    ) and "2 of 3 elements" in failure.message

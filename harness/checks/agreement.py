@@ -25,6 +25,7 @@ def wrong_elements(
 ) -> list[Failure]:
     """The worst wrong element of each kind: accuracy, and special values where got or exact is inf or NaN.
 
+    Of the latter, one whose exact value is finite, where there is one: it tells more than a NaN that is missing.
     excluded: masks of elements that another check reports.
     """
     found = []
@@ -38,7 +39,8 @@ def wrong_elements(
         for check, mask in (("accuracy", wrong & ~about), ("special values", wrong & about)):
             if not bool(mask.any()):
                 continue
-            severity = torch.where(mask, torch.where(torch.isinf(judged.ratio), 1e300, judged.ratio), -1.0)
+            most = 1e300 * (1.0 + torch.isfinite(judged.value).double())
+            severity = torch.where(mask, torch.where(torch.isinf(judged.ratio), most, judged.ratio), -1.0)
             element = tuple(int(i) for i in torch.unravel_index(severity.argmax(), severity.shape))
             count = int(mask.sum())
             text = element_text(names[number], element, float(tensor[element]), judged, wanted[number])
