@@ -6,6 +6,7 @@ memory it allocates, other rows and a contiguous copy tell what a wrong or movin
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ import torch
 from harness import interrupt, journal, oracle
 from harness.admission import objection
 from harness.arithmetic import Arithmetic
-from harness.case import Case, Inputs, materialise, situation_of, used_rows
+from harness.case import Case, Inputs, materialise, situation_of
 from harness.checks.agreement import same_bits, wrong_elements
 from harness.checks.failure import Check, Failure
 from harness.checks.judgement import Judgement
@@ -32,6 +33,7 @@ from harness.checks.ownership import (
 from harness.checks.structure import mismatch, returned_tensors
 from harness.checks.wording import element_text
 from harness.contracts import Contract
+from harness.counting import count_judged, plain_situations
 from harness.definition import check_shapes
 from harness.domain import Domain
 from harness.executors import Execution, MemoryFault, execute
@@ -39,13 +41,10 @@ from harness.formats import Format
 from harness.memory import allocate
 from harness.rearrange import rearranged
 from harness.simplify import FILLS, changed_others, contiguous, of_domain
-from harness.values.selection import find
 from harness.verdict import Tally
 
 LARGE = ("+large", "-large")
 
-MOST_COUNTED = 40
-"""Situations of one launch that count at most, towards the budget and among the decisive ones."""
 MOST_CONFIGS = 8
 """Configurations of autotuned kernels, beside the first, that one trial judges."""
 
@@ -119,9 +118,6 @@ class _Bench:
         self.mutated = {output.argument for output in self.contract.outputs if output.argument}
         self.owners = [situation_of(self.contract, case, output) for output in self.contract.outputs]
         self.turn = int(case.digest, 16)
-        self.copied: list[torch.Tensor] | None = None
-        self.moved: Case | None = None
-        self.asked = False
 
     def run(self, thorough: bool, *, alone: bool = False) -> Trial:
         """alone: without launches of the same values in other layouts."""
@@ -132,14 +128,12 @@ class _Bench:
         self.trial.tally.launches = 1
         elsewhere = not alone and (thorough or self.subject.arithmetic.layout_invariant)
         first_elsewhere = elsewhere and thorough and self.turn % 2 == 1
-        if elsewhere:
-            self.moved = self._rearranged()
         if first_elsewhere:
             # What a function keeps of its first call, as a plan by shapes, is then met by tensors laid out otherwise.
-            self._elsewhere()
+            _ = self._elsewhere
             if self.trial.failures or self.trial.tally.declined:
                 self.trial.tally.launches = int(bool(self.trial.failures))
-                return self._by_itself()
+                return self.trial
         first = self._launch(self.inputs, "nan", "nan")
         got = self._outputs(first, self.inputs)
         self._count_inputs(got)
@@ -174,13 +168,11 @@ class _Bench:
             self._judge_configs(first)
         if thorough and not self.trial.failures:
             self._compare_rows(got)
-        if elsewhere and not self.trial.failures:
-            self._compare_layouts(got, "before" if first_elsewhere else "after")
-            if self.trial.failures:
-                self._count_judged(judged.outputs)
-                return self._by_itself()
+        differs = False
+        if elsewhere and not self.trial.failures and (values := self._elsewhere) is not None:
+            differs = self._compare_layouts(got, values, "before" if first_elsewhere else "after")
         self._count_judged(judged.outputs)
-        return self.trial
+        return self._by_itself() if differs else self.trial
 
     def answer(self) -> list[torch.Tensor] | None:
         """What one launch returns, and what it does to memory; nothing is judged."""
@@ -414,10 +406,9 @@ class _Bench:
             if wrong:
                 self.trial.failures.append(Failure("relations", f"{name}: {wrong}"))
 
+    @functools.cached_property
     def _contiguous(self) -> list[torch.Tensor] | None:
         """The outputs for contiguous copies of the inputs; None where every input is contiguous already."""
-        if self.moved is None and self.copied is not None:
-            return self.copied
         if self._contiguous_already():
             return None
         blocks = {}
@@ -432,10 +423,7 @@ class _Bench:
         args, kwargs = self.contract.bind(named)
         inputs = replace(self.inputs, args=args, kwargs=kwargs, named=named, blocks=blocks)
         self.trial.tally.reruns += 1
-        values = self._outputs(self._launch(inputs, "nan", "nan"), inputs)
-        if self.moved is None:
-            self.copied = values
-        return values
+        return self._outputs(self._launch(inputs, "nan", "nan"), inputs)
 
     def _blame_layout(self, wrong: list[Failure]) -> list[Failure]:
         """Wrong answers that a contiguous copy of the same inputs gets right are about the layout.
@@ -443,7 +431,7 @@ class _Bench:
         A copy may be right by chance, where another order of summation stays just within the bound: its error
         must be less than a 16th.
         """
-        values = self._contiguous()
+        values = self._contiguous
         if values is None:
             return wrong
         blamed = []
@@ -458,39 +446,46 @@ class _Bench:
             blamed.append(failure)
         return blamed
 
-    def _rearranged(self) -> Case | None:
+    @functools.cached_property
+    def _moved(self) -> Case | None:
         """The case in other layouts, for contiguous tensors, and in every other case for others; None where
         contiguous copies take its place."""
-        if not self._contiguous_already() and (
-            self.turn // 2 % 2 or self.subject.arithmetic.layout_invariant
-        ):
+        copied = self.turn // 2 % 2 or self.subject.arithmetic.layout_invariant
+        if copied and not self._contiguous_already():
             return None
         moved = rearranged(self.subject.contract, self.case, self.subject.domain, self.turn // 4)
         return None if moved == self.case else moved
 
+    @functools.cached_property
     def _elsewhere(self) -> list[torch.Tensor] | None:
-        """The outputs for the same values in other layouts; None where there are none."""
-        if self.moved is None:
-            return self._contiguous()
-        if not self.asked:
-            self.asked = True
-            bench = _Bench(self.subject, self.moved)
+        """The outputs for the same values in other layouts; None where there are none.
+
+        What fails in that launch is told of the case there.
+        """
+        if self._moved is None:
+            values = self._contiguous
+        else:
+            bench = _Bench(self.subject, self._moved)
+            values = bench.answer()
             self.trial.tally.reruns += 1
-            self.copied = bench.answer()
-            self.trial.failures += bench.trial.failures
             self.trial.tally.seconds.update(bench.trial.tally.seconds)
-        return self.copied
+            self.trial.failures += bench.trial.failures
+        if self.trial.failures:
+            self.trial.case = self._case_elsewhere()
+        return None if self.trial.failures else values
+
+    def _case_elsewhere(self) -> Case:
+        """The case in the other layouts; the case itself where contiguous copies are of expanded tensors."""
+        if self._moved is not None:
+            return self._moved
+        if any(recipe is not None and recipe.layout.expand for recipe in self.case.tensors.values()):
+            return self.case
+        return contiguous(self.subject.contract, self.case)
 
     def _by_itself(self) -> Trial:
-        """The trial of the case in the other layouts, if that one fails by itself; else this trial."""
-        if self.moved is not None:
-            other = self.moved
-        elif any(recipe is not None and recipe.layout.expand for recipe in self.case.tensors.values()):
-            return self.trial
-        else:
-            other = contiguous(self.subject.contract, self.case)
-        if "hangs" in self._failed():
-            self.trial.case = other
+        """The trial of the case in the other layouts, if that one is wrong by itself; else this trial."""
+        other = self._case_elsewhere()
+        if other == self.case:
             return self.trial
         own = _Bench(self.subject, other).run(thorough=False, alone=True)
         if not own.failures:
@@ -498,26 +493,21 @@ class _Bench:
         own.tally.add(self.trial.tally)
         return own
 
-    def _compare_layouts(self, got: list[torch.Tensor], turn: str) -> None:
-        """The answer for other layouts, asked for before or after the first, is right too."""
-        values = self._elsewhere()
-        if values is None or self.trial.failures:
-            return
+    def _compare_layouts(self, got: list[torch.Tensor], values: list[torch.Tensor], turn: str) -> bool:
+        """Whether the answer for other layouts, asked for before or after the first, is wrong, or differs against a
+        claim."""
+        there = "contiguous copies" if self._moved is None else f"other layouts ({_layouts(self._moved)})"
         for i, (a, b) in enumerate(zip(got, values, strict=True)):
-            moved = ~same_bits(a, b)
-            serious = moved & self._serious(i, a, b)
+            serious = ~same_bits(a, b) & self._serious(i, a, b)
             if bool(serious.any()):
-                there = (
-                    "contiguous copies" if self.moved is None else f"other layouts ({_layouts(self.moved)})"
-                )
-                after = f"for {there}, {turn} the same values in these ({_layouts(self.case)})"
-                self.trial.failures.append(self._differing("layout", after, i, serious, b))
-                return
-        moved_bits = [~same_bits(a, b) for a, b in zip(got, values, strict=True)]
-        if any(bool(mask.any()) for mask in moved_bits):
-            what = "bits differ from those of a contiguous copy"
-            what = what if self.moved is None else "bits differ from those in other layouts"
-            self._differs("layout", what, "layout_invariant", got, moved_bits)
+                when = f"for {there}, {turn} the same values in these ({_layouts(self.case)})"
+                self.trial.failures.append(self._differing("layout", when, i, serious, b))
+                return True
+        moved = [~same_bits(a, b) for a, b in zip(got, values, strict=True)]
+        if any(bool(mask.any()) for mask in moved):
+            whose = "of a contiguous copy" if self._moved is None else "in other layouts"
+            self._differs("layout", f"bits differ from those {whose}", "layout_invariant", got, moved)
+        return bool(self.trial.failures)
 
     def _contiguous_already(self) -> bool:
         return all(
@@ -601,41 +591,9 @@ class _Bench:
 
     def _count_judged(self, judgements: Sequence[Judgement]) -> None:
         tally = self.trial.tally
-        decisive = torch.zeros(max(self.inputs.rows, 1), dtype=torch.bool)
-        telling = torch.zeros_like(decisive)
-        for judged, owner in zip(judgements, self.owners, strict=True):
-            tally.elements += judged.right.numel()
-            tally.unspecified += int(judged.unspecified.sum())
-            tally.unbounded += int(judged.unbounded.sum())
-            decisive[owner[judged.decisive].clamp(min=0)] = True
-            telling[owner[~judged.only_zero].clamp(min=0)] = True
-            ratio = judged.largest_ratio
-            if ratio > tally.largest_ratio:
-                tally.largest_ratio, tally.largest_ratio_case = ratio, self.case
-        plain = self._plain()
+        plain = plain_situations(self.contract, self.case, self.inputs.rows, tally.families)
         self.trial.plain = tuple(plain[owner.clamp(min=0)] for owner in self.owners)
-        # Where 0 is the only right answer, nothing is said about zeros, and all else is wrong.
-        count, found = int((plain & telling).sum()), int((decisive & plain).sum())
-        # The many rows of one launch repeat a few recipes: all of one kind must not outweigh the others.
-        tally.plain_situations = min(count, MOST_COUNTED)
-        tally.decisive_situations = round(found * min(1.0, MOST_COUNTED / max(count, 1)))
-
-    def _plain(self) -> torch.Tensor:
-        """By situation: whether its values come from no cancellation family; families are counted on the way."""
-        plain = torch.ones(max(self.inputs.rows, 1), dtype=torch.bool)
-        for name, recipe in self.case.tensors.items():
-            if recipe is None:
-                continue
-            used = torch.from_numpy(used_rows(self.contract, self.case, name)) % len(recipe.rows)
-            for at, row in enumerate(recipe.rows):
-                here = used == at
-                count = int(here.sum())
-                if not count:
-                    continue
-                self.trial.tally.families[row.family] += count
-                if row.family != "literal" and "cancellation" in find(self.contract, row.family).tags:
-                    plain[here] = False
-        return plain
+        count_judged(tally, self.case, judgements, self.owners, plain)
 
     @contextmanager
     def _timed(self, what: str) -> Any:

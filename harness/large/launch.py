@@ -19,6 +19,7 @@ from harness.checks.agreement import wrong_elements
 from harness.checks.failure import Check, Failure
 from harness.checks.ownership import seen_by_executor, shared_with_arguments, written_outside
 from harness.checks.structure import mismatch, returned_tensors
+from harness.counting import MOST_COUNTED
 from harness.errors import HarnessError
 from harness.executors import Execution, MemoryFault, execute
 from harness.large.contents import Contents, bits_of
@@ -26,7 +27,7 @@ from harness.large.judging import Large, Open, Piece
 from harness.limits import memory
 from harness.memory import Block
 from harness.numbers.pieces import NotInPieces
-from harness.trial import MOST_COUNTED, Subject, Trial
+from harness.trial import Subject, Trial
 
 STEP = 1 << 22
 """Elements that are made, or compared, at a time."""

@@ -19,6 +19,7 @@ from harness.arithmetic import Arithmetic
 from harness.case import Case
 from harness.checks.failure import Failure
 from harness.contracts import Contract
+from harness.counting import MOST_COUNTED
 from harness.domain import Domain
 from harness.errors import HarnessError
 from harness.executors import lost, neutral
@@ -37,7 +38,7 @@ from harness.strategies import cover, drawn, far, small, whole
 from harness.strategies.schedule import BESIDE, TURNING
 from harness.strategies.whole import ELEMENTS
 from harness.subjects import FORMATS, Target
-from harness.trial import MOST_COUNTED, Subject, Trial, run_trial
+from harness.trial import Subject, Trial, run_trial
 from harness.verdict import Finding, Tally, Verdict
 
 DEFAULT_EXAMPLES = 500
