@@ -215,7 +215,7 @@ def channels_last(ndim: int) -> Layout:
     return Layout((0, *range(2, ndim), 1)[:ndim])
 
 
-def in_turn(found: Sequence[Layout], turn: int) -> Layout:
+def taking_turns(found: Sequence[Layout], turn: int) -> Layout:
     """One of some layouts for the same axes; channels last, where it is among them, every other time."""
     usual = channels_last(found[0].ndim)
     if usual not in found:

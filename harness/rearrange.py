@@ -28,7 +28,7 @@ def rearranged(contract: Contract, case: Case, domain: Domain, number: int) -> C
             continue
         names, turn = list(by_name), number // 101
         chosen = by_name[names[(number + place) % len(names)]]
-        case = with_layout(contract, case, name, layouts.in_turn(chosen, turn))
+        case = with_layout(contract, case, name, layouts.taking_turns(chosen, turn))
     return case
 
 

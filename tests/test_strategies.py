@@ -48,7 +48,7 @@ from harness.search.check import COVERING
 from harness.strategies import Budget, cases, cover, drawn, small
 from harness.strategies.contents import POSITIONS, layout, positions
 from harness.strategies.cost import Fitted, products
-from harness.strategies.schedule import BESIDE
+from harness.strategies.schedule import FOLLOWING
 from harness.strategies.shapes import Wish, fit
 from harness.values import FAMILIES, WHOLE, available, specials, stressed
 
@@ -665,7 +665,7 @@ def test_mostly_one_tensor_holds_anything_but_ordinary_data(contract: Contract) 
         )
 
     crowded = [case for case in met if sum(wild(case, name) for name in contract.tensors) > 1]
-    assert len(crowded) <= 4 + len(BESIDE)
+    assert len(crowded) <= 4 + len(FOLLOWING)
     assert sum(any(wild(case, name) for name in contract.tensors) for case in met) >= 6
     shared = [name for name, spec in contract.tensors.items() if not grid(contract, met[0], name).row_axes]
     for name in shared if contract.rows != "B" or contract is group_norm else ():

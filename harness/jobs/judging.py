@@ -67,19 +67,23 @@ def plan(runner: Runner, under: UnderTest, dtypes: tuple[str, ...] = ()) -> Plan
 
 
 def judge(runner: Runner, planned: Planned, budget: Budget, watch: Watch) -> VerdictRecord:
-    """Judge every planned format.
+    """Judge every planned format, and replay what was found.
 
     A check is one job, so that one claim may explain the failures of all formats. If it takes its process
     down, the format that did so is judged, and each of the others in a job of its own. A fuzzing session is
     a job for each format.
     """
+    verdict = _verdict(runner, planned, budget, watch)
+    return _record(planned, _replayed(runner, planned, budget, verdict), budget.seed)
+
+
+def _verdict(runner: Runner, planned: Planned, budget: Budget, watch: Watch) -> Verdict:
     verdicts: dict[str, Verdict] = {}
     if not budget.folder:
         seen = _Seen(planned, watch)
         death = seen.run(runner, _job(planned, budget, planned.formats))
         if death is None or death.interrupted:
-            verdict = seen.verdict(*seen.tallies or planned.formats[:1])
-            return _record(planned, _replayed(runner, planned, budget, verdict), budget.seed)
+            return seen.verdict(*seen.tallies or planned.formats[:1])
         fmt = seen.format_of(death)
         verdicts[fmt] = _ended(runner, seen, fmt, death)
     for fmt in planned.formats:
@@ -94,7 +98,7 @@ def judge(runner: Runner, planned: Planned, budget: Budget, watch: Watch) -> Ver
     if len(verdicts) < len(planned.formats):
         verdict = replace(verdict, interrupted=True)
         next(reversed(verdict.tallies.values())).interrupted = True
-    return _record(planned, _replayed(runner, planned, budget, verdict), budget.seed)
+    return verdict
 
 
 def _replayed(runner: Runner, planned: Planned, budget: Budget, verdict: Verdict) -> Verdict:

@@ -35,7 +35,7 @@ from harness.search.reduce import in_format, reduced
 from harness.search.resemblance import looks_like, other_launches, other_roundings
 from harness.simplify import contiguous
 from harness.strategies import cover, drawn, far, small, whole
-from harness.strategies.schedule import BESIDE, TURNING
+from harness.strategies.schedule import FOLLOWING, TURNING
 from harness.strategies.whole import ELEMENTS
 from harness.subjects import FORMATS, Target
 from harness.trial import Subject, Trial, run_trial
@@ -47,7 +47,7 @@ DEFAULT_EXAMPLES = 500
 LEAST_COUNTED = 4
 """What one launch counts towards the examples at least; MOST_COUNTED, at most."""
 
-COVERING = TURNING + len(BESIDE) + 3
+COVERING = TURNING + len(FOLLOWING) + 3
 """Launches of the covering list per DEFAULT_EXAMPLES, some of them the format's own; Hypothesis draws what follows."""
 
 MANY_SMALL, FEW_SMALL = 48, 12

@@ -93,7 +93,7 @@ def layout(
     if wanted not in by_name:
         strided = [name for name in by_name if name not in ("contiguous", "size1", "broadcast")]
         wanted = (strided or list(by_name))[turn % len(strided or by_name)]
-    return layouts.in_turn(by_name[wanted], turn)
+    return layouts.taking_turns(by_name[wanted], turn)
 
 
 @dataclass(frozen=True)

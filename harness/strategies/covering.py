@@ -16,12 +16,12 @@ from harness.layouts import Layout
 from harness.strategies import contents, shapes
 from harness.strategies.contents import Demand
 from harness.strategies.cost import Budget, least, products
-from harness.strategies.schedule import BESIDE, LAYOUTS, Launch, schedule, with_many_rows
+from harness.strategies.schedule import FOLLOWING, LAYOUTS, Launch, schedule, with_many_rows
 from harness.strategies.shapes import Wish
 from harness.strategies.supply import DISTINCT, HIGHEST, LONG, UNIFORM, VERY_LONG, Supply, demands, mixture
 from harness.values import SEVERAL, SPECIAL, Family, Stream, max_abs_params
 
-FIRST_BESIDE = 2000
+FIRST_FOLLOWING = 2000
 """The number of a launch that follows another one, less that one's."""
 
 INT16 = 1 << 15
@@ -32,9 +32,6 @@ FIRST_SMALL = 3000
 
 TINY = 3
 """Elements up to which a row is a tiny one."""
-
-SHORT = frozenset(FIRST_BESIDE + number for number, launch in BESIDE.items() if launch.wish.content <= TINY)
-"""The numbers of launches of tiny rows."""
 
 MODERATE = (33, 65, 100, 64, 129, 127, 128)
 """Lengths of the main size in most launches of a product of two tensors, both sides of which cost."""
@@ -114,15 +111,17 @@ class Cover:
             case = self.case(number, launch)
             if case is not None:
                 yield case
-            if number in BESIDE and (beside := self.case(FIRST_BESIDE + number, BESIDE[number])) is not None:
-                yield beside
+            if number in FOLLOWING:
+                following = self.case(FIRST_FOLLOWING + number, FOLLOWING[number])
+                if following is not None:
+                    yield following
 
     def small(self) -> Iterator[Case]:
         """See the function of this name."""
         for place in itertools.count():
             # Numbers whose launches have no tiles, no largest sizes and no plain scalars.
             number = FIRST_SMALL + 12 * (place // 5) + (0, 3, 4, 6, 9)[place % 5]
-            case = self.case(number, self._short(number))
+            case = self.case(number, self._small_launch(number))
             if case is not None:
                 yield case
 
@@ -148,16 +147,16 @@ class Cover:
             distinct = contents.distinct_rows(layout, cells)
             if base not in self.main:
                 theme = HIGHEST if launch.wish.content > INT16 else None
-                theme = UNIFORM if number in SHORT else theme
+                theme = UNIFORM if launch.tiny else theme
                 rows = self.tensors[base].labels(number, place, distinct, cells, self._seed, theme)
             elif name in focus and contents.visible(layout, cells) == cells.length:
                 alone = not whole.row_labels(fitted.sizes, fitted.scalars)
                 drawn = same or (self._mixture(number, cells, base) if alone else None)
-                rows = drawn or self._demanded(layout, cells, base, launch.wish)
+                rows = drawn or self._demanded(layout, cells, base, launch)
                 same = [replace(row, seed=self._seed()) for row in rows] if len(focus) > 1 else None
             else:
                 kind = "ordinary" if name != odd else "extreme" if number % 3 == 0 else "odd"
-                rows = self._companions(layout, cells, base, kind, short=number in SHORT)
+                rows = self._companions(layout, cells, base, kind, tiny=launch.tiny)
             tensors[name] = contents.recipe(self.formats[base], layout, cells, rows)
         return Case(fitted.sizes, fitted.scalars, tensors)
 
@@ -237,13 +236,13 @@ class Cover:
         name = ("contiguous", "step", "contiguous", "offset", "transposed", "broadcast", "padded")[turn % 7]
         return contents.layout(domain, name, cells.shape, number, cells.row_axes)
 
-    def _demanded(self, layout: Layout, cells: Grid, name: str, wish: Wish) -> list[Row]:
+    def _demanded(self, layout: Layout, cells: Grid, name: str, launch: Launch) -> list[Row]:
         """The rows of a tensor, as their turn comes; every third long one decisive at an edge.
 
         Where every element is a row, there are as many families as rows were wished for, and only the mildest
         in a launch of a few elements: nothing in it is to be clamped, masked or saturated.
         """
-        every = self.tensors[name].pool.every
+        wish, every = launch.wish, self.tensors[name].pool.every
         simple = Row(every[0].name, self._seed(), max_abs_params(self.domain))
         if not cells.rows:
             return [simple]
@@ -255,7 +254,7 @@ class Cover:
                 return [replace(simple, family=mild[0], start=0)]
             count = min(count, max(1, wish.rows))
         n = contents.extent(layout, cells, count)
-        if cells.content_axes and n <= TINY and (wish.rows >= DISTINCT or next(self.numbers) % 2):
+        if cells.content_axes and n <= TINY and (launch.tiny or next(self.numbers) % 2):
             return [self._tiny(cells, name, n, number) for number in range(count)]
         for number in range(count):
             # Of a long sum of products a few terms are less than its error, but for such as are nearly all of it.
@@ -332,9 +331,9 @@ class Cover:
         return replace(row, params=((free[0].name, value), *row.params))
 
     def _companions(
-        self, layout: Layout, cells: Grid, name: str, kind: str, *, short: bool = False
+        self, layout: Layout, cells: Grid, name: str, kind: str, *, tiny: bool = False
     ) -> list[Row]:
-        """Rows for a tensor beside the focus, of families of one kind in turn; every other one extreme if ``short``.
+        """Rows for a tensor beside the focus, of families of one kind in turn; every other one extreme if ``tiny``.
 
         Very long rows of integers begin with one that is decisive everywhere, as the focus does. One row alone is
         no flat one: it would not show which of its elements were read; and a dense one beside very long rows.
@@ -353,7 +352,7 @@ class Cover:
         if count == 1 and n > VERY_LONG and self.product and self.tensors[self.first].everywhere(0):
             rows += [Row(f.name, self._seed(), max_abs_params(self.domain)) for f in self.tensors[name].dense]
         for at in range(count - len(rows)):
-            if short and at % 2:
+            if tiny and at % 2:
                 rows.append(self._tiny(cells, name, n, at // 2))
                 continue
             row = queue[0].row(self._seed(), cells, self.domain, next(self.numbers), n=n)
@@ -364,7 +363,7 @@ class Cover:
     def _seed(self) -> int:
         return Stream(self.seed).number(next(self.numbers)) >> 44
 
-    def _short(self, number: int) -> Launch:
+    def _small_launch(self, number: int) -> Launch:
         """A launch of short axes, all of its choices at random."""
         s = Stream(Stream(self.seed).number(number) ^ number)
         wish = Wish(

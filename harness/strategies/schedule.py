@@ -9,11 +9,15 @@ from harness.strategies.shapes import Wish
 
 @dataclass(frozen=True)
 class Launch:
-    """A wish for a launch, and the layout of its main tensor: a name, and which of its variants."""
+    """A wish for a launch, and the layout of its main tensor: a name, and which of its variants.
+
+    tiny: every row has a few elements, most of them extreme.
+    """
 
     wish: Wish
     layout: str
     turn: int = 0
+    tiny: bool = False
 
 
 LAYOUTS = (
@@ -111,14 +115,14 @@ TURNING = 23
 
 SCHEDULE = _schedule()
 
-BESIDE = {
-    4: _launch(2, 24, 3, 0, "permuted"),
-    8: _launch(1, 24, 2, 0, "step"),
-    12: _launch(3, 24, 2, 1, "transposed"),
+FOLLOWING = {
+    4: replace(_launch(2, 24, 3, 0, "permuted"), tiny=True),
+    8: replace(_launch(1, 24, 2, 0, "step"), tiny=True),
+    12: replace(_launch(3, 24, 2, 1, "transposed"), tiny=True),
     16: _launch(135_169, 1, 2, 0, "contiguous"),
 }
-"""Launches by the one that they follow, which keep the others their turns: of rows of a few elements, for which kernels
-have shortcuts, and of one that ends a little beyond 2^17."""
+"""Launches by the one that they follow, so that the others keep their turns: of rows of a few elements, for which
+kernels have shortcuts, and of one that ends a little beyond 2^17."""
 
 
 def schedule(seed: int) -> tuple[Launch, ...]:

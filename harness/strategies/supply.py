@@ -36,6 +36,7 @@ HIGHEST = Demand(WHOLE["whole-large"])
 """The demand of integers that are all among the highest of their range."""
 
 UNIFORM = Demand(WHOLE["whole-uniform"])
+"""The demand of integers of which each is as likely as any other, none of them planted."""
 
 SHORT = 8
 """Rows of integers up to which counting goes on from row to row."""

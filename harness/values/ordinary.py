@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.formats import Format
+from harness.formats import FLOAT32, Format
 from harness.values.counter import Floats, Stream
 from harness.values.family import Param, family, place
 
@@ -92,17 +92,17 @@ def inf_nan(s: Stream, n: int, fmt: Format, kind: float) -> Floats:
     return np.where(s.integers(n, 0, 7, 2) == 0, np.array(marks)[chosen], s.normal(n, 3))
 
 
-EDGE_VALUES = 13
-"""How many different values a row of edge values holds."""
+def _edges(fmt: Format) -> Floats:
+    """NaN, infinities, zeros, ones, the largest and the smallest numbers, normal and subnormal."""
+    found = (np.inf, 0.0, 1.0, fmt.max, fmt.eta, 2.0**fmt.emin)
+    return np.array([np.nan, *(sign * value for value in found for sign in (1, -1))])
 
 
-@family("edge-values", "special", "edges", params=(Param("first", tuple(range(EDGE_VALUES))),))
+@family("edge-values", "special", "edges", params=(Param("first", tuple(range(len(_edges(FLOAT32))))),))
 def edge_values(s: Stream, n: int, fmt: Format, first: float) -> Floats:
-    """Each element one of NaN, infinities, zeros, ones, the largest and the smallest numbers; ``first``: which one
-    begins."""
-    found = [np.inf, 0.0, 1.0, fmt.max, fmt.eta, 2.0**fmt.emin]
-    every = np.array([np.nan, *(sign * value for value in found for sign in (1, -1))])
-    return place(every[s.integers(n, 0, EDGE_VALUES - 1, 1)], 0, every[int(first)])
+    """NaN, infinities, zeros, ones, the largest and the smallest numbers at random; ``first``: which of them begins."""
+    edges = _edges(fmt)
+    return place(edges[s.integers(n, 0, len(edges) - 1, 1)], 0, edges[int(first)])
 
 
 ORDINARY = (small_integers, gaussian, positive, positive_integers, window, wide, equal, signed_zeros)
