@@ -329,7 +329,7 @@ WRONG: dict[str, tuple[Callable[..., Any], str, tuple[str, ...]]] = {
     "softmax": (torch.softmax, "softmax", ALL),
     "log_softmax": (torch.log_softmax, "log_softmax", ALL),
     "logsumexp": (torch.logsumexp, "logsumexp", HALF),
-    # The vectorised gelu of inf is NaN.
+    # The vectorised gelu of inf is NaN, in float32 too.
     "linear": (_linear, "linear", ALL),
     # A query of NaN gives 0 beside a key, and NaN where there is none.
     "attention": (_attention, "attention", ALL),
