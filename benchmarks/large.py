@@ -36,7 +36,7 @@ from harness.contracts import Contract
 from harness.domain import domain
 from harness.executors import lost
 from harness.search.arguments import make_subject
-from harness.search.check import judged
+from harness.search.one_format import judged
 from harness.strategies import cover, whole
 from harness.strategies.whole import ELEMENTS
 

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 import references
+from harness import search
 from harness.arithmetic import Arithmetic
 from harness.case import Case, Recipe, Row, logical_values, shape_of
 from harness.domain import Domain
@@ -129,3 +130,32 @@ def test_a_claim_of_invariance_is_held_in_any_layout() -> None:
         failures += run_trial(claimed, case, thorough=False).failures
     assert len(failures) > 6
     assert all(failure.check == "layout" and "layout_invariant" in failure.message for failure in failures)
+
+
+def test_a_replay_shows_the_case_that_is_wrong() -> None:
+    """Where the contiguous path is wrong, the replay of a view tells of contiguous tensors."""
+
+    def wrong_where_contiguous(x: torch.Tensor, dim: int) -> torch.Tensor:
+        return torch.softmax(x.double() * (2 if x.is_contiguous() else 1), dim).to(x.dtype)
+
+    layouts = set()
+    for case in cases(Layout((0, 1, 3, 2))):
+        for found in search.replay(wrong_where_contiguous, references.softmax, case).findings:
+            layouts.add(found.case.tensors["x"].layout.name)  # type: ignore[union-attr]
+    assert "contiguous" in layouts and "transposed" not in layouts
+
+
+def test_what_fails_in_other_layouts_is_launched_there_once() -> None:
+    """A kernel that raises there may have broken a device, which nothing more is launched on."""
+    for case in cases(Layout.contiguous(4)):
+        seen = []
+
+        def raising(x: torch.Tensor, dim: int, seen: list[bool] = seen) -> torch.Tensor:
+            seen.append(x.is_contiguous())
+            if not x.is_contiguous():
+                raise RuntimeError("no views")
+            return torch.softmax(x.double(), dim).to(x.dtype)
+
+        trial = run_trial(subject(raising), case)
+        assert seen.count(False) <= 1 and len(trial.failures) == seen.count(False)
+        assert not trial.failures or trial.case != case

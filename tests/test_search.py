@@ -181,7 +181,7 @@ def test_a_device_that_is_lost_ends_the_search_with_a_crash(monkeypatch: pytest.
 
     The first of three launches is the one in the narrowest format, which nobody judges.
     """
-    module = importlib.import_module("harness.search.check")
+    module = importlib.import_module("harness.search.one_format")
 
     cases: list[Any] = []
 

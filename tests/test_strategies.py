@@ -44,7 +44,7 @@ from harness.domain import Domain
 from harness.errors import HarnessError
 from harness.formats import FORMATS, format_of
 from harness.layouts import Layout
-from harness.search.check import COVERING
+from harness.search.one_format import COVERING
 from harness.strategies import Budget, cases, cover, drawn, small
 from harness.strategies.contents import POSITIONS, layout, positions
 from harness.strategies.cost import Fitted, products

@@ -21,8 +21,8 @@ from harness.formats import name_of
 from harness.jobs import messages
 from harness.jobs.messages import Event, Job, UnderTest
 from harness.search.arguments import make_subject, wanted_formats
-from harness.search.check import CONTEXT_BROKE
 from harness.search.finding import contract_spec, finding
+from harness.search.one_format import CONTEXT_BROKE
 from harness.subjects import Target, contract_names, discover, load, load_contract
 from harness.trial import Subject, run_trial
 from harness.verdict import Finding, Verdict

@@ -19,7 +19,9 @@ from harness.executors import neutral
 from harness.formats import Format, name_of
 from harness.limits import check_budget
 from harness.search.arguments import make_subject, wanted_formats
-from harness.search.check import FormatSearch, explain, verdict_of
+from harness.search.check import verdict_of
+from harness.search.explain import explain
+from harness.search.one_format import FormatSearch
 from harness.search.progress import Watcher
 from harness.strategies import climb
 from harness.subjects import Target

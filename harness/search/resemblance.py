@@ -18,7 +18,7 @@ from harness.case import Case
 from harness.contention import Allowance
 from harness.errors import HarnessError
 from harness.formats import Format, Mode
-from harness.search.explain import NUMERICAL
+from harness.search.claims import NUMERICAL
 from harness.search.suspects import Suspect, suspects
 from harness.trial import Subject, Trial
 
